@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # Sourced by every script: messages, the cache, and packages. No side effects when sourced.
 
-readonly tandem_top="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+tandem_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly tandem_top
 readonly tandem_cache="${XDG_CACHE_HOME:-$HOME/.cache}/tandem"
 readonly tandem_program="${0##*/}"
 
@@ -17,7 +18,7 @@ die() {
 
 # usage_error TEXT…: one line, exit status 2.
 usage_error() {
-  say "$@ (see --help)"
+  say "$* (see --help)"
   exit 2
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace tandem::devices {
 
@@ -17,7 +18,8 @@ class CharSink {
   virtual void receive(std::span<const std::byte> bytes) = 0;
 };
 
-/// The host's end of a console: a terminal, file, socket, or nothing. Belongs to one device and is called under its mutex.
+/// The host's end of a console: a terminal, file, socket, or nothing. Belongs to one device and is called under its
+/// mutex.
 class CharBackend {
  public:
   virtual ~CharBackend() = default;
@@ -33,6 +35,9 @@ class CharBackend {
 
   /// The sink has room again: read on. Never calls the sink before it returns.
   virtual void resume_input() = 0;
+
+  /// Where the other end is found, in words for people: "/dev/pts/3".
+  [[nodiscard]] virtual std::string endpoint() const = 0;
 };
 
 /// Drops all output and has no input.
@@ -42,6 +47,7 @@ class NullBackend final : public CharBackend {
   [[nodiscard]] uint64_t dropped_bytes() const override { return 0; }
   void set_sink(CharSink* /*sink*/) override {}
   void resume_input() override {}
+  [[nodiscard]] std::string endpoint() const override { return "none"; }
 };
 
 }  // namespace tandem::devices

@@ -65,3 +65,18 @@ function(tandem_folder)
     target_link_libraries(${target} ${scope} ${dependency_target})
   endforeach()
 endfunction()
+
+# tandem_test(<label>.<name> [TIMEOUT seconds] COMMAND target [argument…])
+# Registers a test program under the label that scripts/test selects it by, and makes gtest write its
+# results where scripts/test counts them.
+function(tandem_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  string(REGEX MATCH "^[a-z]+" label ${name})
+  string(REPLACE "/" "_" file ${name})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/results/${file}.xml)
+endfunction()

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds what the labels need, runs their tests, and counts test cases; see docs/testing.md.
+
+usage: scripts/test [LABEL...]
+
+Without a LABEL: all that CI runs. The last line is `N passed, N failed` or `N passed, N failed, N skipped`;
+the exit status is 0 if nothing failed and every label ran something.
+"""
+
+import argparse
+import glob
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ctest_list
+import gtest_results
+from tally import Tally
+
+TOP = Path(__file__).resolve().parent.parent.parent
+RESULTS = TOP / "build/results"
+
+
+@dataclass(frozen=True)
+class Testbed:
+    """One boot of scripts/testbed, in which the tests of a label run; `filter` selects gtest cases."""
+
+    name: str
+    options: tuple
+    filter: str = "*"
+    timeout_s: int = 600
+
+
+@dataclass(frozen=True)
+class Label:
+    """What `scripts/test NAME` runs. Scripts are patterns of paths from the top of the tree."""
+
+    name: str
+    native: bool = False
+    testbeds: tuple = ()
+    scripts: tuple = ()
+    only_by_name: bool = False
+    presets: tuple = field(default=())
+
+
+LABELS = (
+    Label("check", scripts=("scripts/check_includes", "scripts/check_style", "tests/scripts/*_test")),
+    Label("unit", native=True, presets=("host",)),
+    Label("contract", native=True, presets=("host",)),
+    Label(
+        "guest",
+        presets=("arm64",),
+        testbeds=(
+            Testbed("max", ("--cpu", "max", "--kernel", "stock")),
+            Testbed("a72", ("--cpu", "cortex-a72")),
+            Testbed("gicv2", ("--cpu", "cortex-a72", "--host-gic", "2")),
+        ),
+    ),
+)
+
+
+def show(text):
+    """Prints progress at once, on stderr: stdout carries the outcome."""
+    print(f"test: {text}", file=sys.stderr, flush=True)
+
+
+def build(presets):
+    """Builds the presets; ends the program if that fails, with a last line that says so."""
+    for preset in presets:
+        if subprocess.run([TOP / "scripts/build", preset], check=False).returncode != 0:
+            print(f"scripts/test: cannot build {preset}")
+            print("0 passed, 1 failed")
+            sys.exit(1)
+
+
+def run_native(label):
+    """Runs the label's ctest tests of build/host, all CPUs busy."""
+    directory = TOP / "build/host"
+    shutil.rmtree(directory / "results", ignore_errors=True)
+    junit = RESULTS / f"{label.name}.xml"
+    junit.unlink(missing_ok=True)
+    command = ["ctest", "--test-dir", directory, "-L", f"^{label.name}$", "--no-tests=error", "--output-on-failure"]
+    command += ["--parallel", str(os.cpu_count()), "--output-junit", junit, "--test-output-size-failed", "1000000"]
+    subprocess.run(command, stdout=sys.stderr, check=False)
+    tally = Tally()
+    if junit.exists():
+        for case in ElementTree.parse(junit).getroot().iter("testcase"):
+            name = case.get("name")
+            ended = "ended well" if case.get("status") == "run" else case.findtext("system-out") or "did not run"
+            gtest_results.count(tally, name, directory / "results", case.get("status") == "run", ended)
+    return tally
+
+
+def run_in_testbed(label, testbed):
+    """Runs the label's tests of build/arm64 in one testbed, one after the other."""
+    tests = ctest_list.read(TOP / "build/arm64", label.name)
+    results = TOP / "build/arm64/results" / testbed.name
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    tally = Tally()
+    script = "".join(_shell_lines(test, results, testbed) for test in tests)
+    command = [TOP / "scripts/testbed", *testbed.options, "--timeout", str(testbed.timeout_s)]
+    command += ["--log", results / "machine.log", "--", "sh", "-c", script]
+    statuses = _stream(command, testbed.name, results / "output.log") if tests else {}
+    for test in tests:
+        status = statuses.get(test.name)
+        ended = f"exit status {status}" if status else "the testbed ended before the test did"
+        gtest_results.count(tally, f"{test.name} [{testbed.name}]", results, status == "0", ended, test.name)
+    return tally
+
+
+def _shell_lines(test, results, testbed):
+    output = shlex.quote(f"xml:{results}/{gtest_results.file_name(test.name)}")
+    words = " ".join(shlex.quote(word) for word in test.command)
+    environment = f"TANDEM_REQUIRE_KVM=1 GTEST_FILTER={shlex.quote(testbed.filter)} GTEST_OUTPUT={output}"
+    return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; echo; echo '@end' {test.name} $?\n"
+
+
+def _stream(command, name, log_path):
+    """Runs the command, passes on what tells of progress, and returns each test's exit status."""
+    statuses = {}
+    with open(log_path, "w", encoding="utf-8") as log:
+        with subprocess.Popen(command, cwd=TOP, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+            for line in process.stdout:
+                log.write(line)
+                if line.startswith("@end "):
+                    _, test, status = line.split()
+                    statuses[test] = status
+                elif gtest_results.tells_progress(line):
+                    show(f"{name}: {line.rstrip()}")
+        if process.returncode != 0:
+            show(f"{name}: the testbed ended with status {process.returncode}; its output: {log_path}")
+    return statuses
+
+
+def run_script(path, tally):
+    """Runs a script that prints `ok: NAME`, `FAILED: NAME...` or `skipped: NAME...`; one that prints none is one case."""
+    name = str(path.relative_to(TOP))
+    run = subprocess.run([path], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    before = tally.ran()
+    for line in run.stdout.splitlines():
+        kind, _, text = line.partition(": ")
+        if kind == "ok":
+            tally.passed += 1
+        elif kind == "FAILED":
+            tally.fail(f"{name}: {text}", "")
+        elif kind == "skipped":
+            tally.skip(f"{name}: {text}")
+    if tally.ran() == before and run.returncode == 0:
+        tally.passed += 1
+    elif run.returncode != 0 and tally.failed == 0:
+        tally.fail(name, f"exit status {run.returncode}\n{run.stdout}")
+    elif run.returncode != 0:
+        show(f"{name}:\n{run.stdout}")
+
+
+def run_label(label):
+    started = time.monotonic()
+    show(f"--- {label.name}")
+    tally = Tally()
+    if label.native:
+        tally.add(run_native(label))
+    for testbed in label.testbeds:
+        tally.add(run_in_testbed(label, testbed))
+    for pattern in label.scripts:
+        for path in sorted(glob.glob(str(TOP / pattern))):
+            run_script(Path(path), tally)
+    if tally.ran() == 0:
+        tally.fail(label.name, "no test ran: there is none with this label")
+    for name, text in tally.failures:
+        print(f"FAILED: {name}\n{text}".rstrip(), flush=True)
+    for name in tally.skips:
+        print(f"skipped: {name}", flush=True)
+    print(f"{label.name}: {tally} in {time.monotonic() - started:.0f} s", flush=True)
+    return tally
+
+
+def parse_labels():
+    names = [label.name for label in LABELS]
+    parser = argparse.ArgumentParser(
+        prog="scripts/test",
+        description="Builds and runs tests; without a LABEL all that CI runs.",
+        epilog=f"labels: {', '.join(names)}. See docs/testing.md.",
+    )
+    parser.add_argument("labels", nargs="*", metavar="LABEL")
+    chosen = parser.parse_args().labels
+    for name in chosen:
+        if name not in names:
+            parser.error(f"no label '{name}': there are {', '.join(names)}")
+    return [label for label in LABELS if (label.name in chosen if chosen else not label.only_by_name)]
+
+
+def main():
+    labels = parse_labels()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    build(dict.fromkeys(preset for label in labels for preset in label.presets))
+    total = Tally()
+    for label in labels:
+        total.add(run_label(label))
+    print(total, flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

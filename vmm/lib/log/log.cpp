@@ -3,6 +3,7 @@
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -22,7 +23,9 @@ spdlog::level::level_enum spdlog_level(Level level) { return kLevels[static_cast
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
     auto made = std::make_shared<spdlog::logger>("tandem", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%n: %v");
+    // A terminal may be in raw mode, where a line feed does not return the carriage.
+    made->set_formatter(std::make_unique<spdlog::pattern_formatter>("%n: %v", spdlog::pattern_time_type::local,
+                                                                    ::isatty(STDERR_FILENO) != 0 ? "\r\n" : "\n"));
     made->set_level(spdlog::level::info);
     return made;
   }();

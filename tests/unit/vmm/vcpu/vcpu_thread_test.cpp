@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/vcpu/vcpu_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/fake_machine_events.hpp"
+#include "tests/fakes/fake_vcpu.hpp"
+
+namespace tandem {
+namespace {
+
+class VcpuThreadTest : public ::testing::Test {
+ protected:
+  devices::MmioBus bus_;
+  FakeMachineEvents events_;
+  ExitDispatcher dispatcher_{bus_, events_};
+  FakeVcpu vcpu_;
+  std::unique_ptr<VcpuThread> thread_ = VcpuThread::create(vcpu_, dispatcher_).value();
+};
+
+TEST_F(VcpuThreadTest, StartsParked) {
+  EXPECT_EQ(vcpu_.runs(), 0U);
+  EXPECT_GT(thread_->thread_id(), 0);
+}
+
+TEST_F(VcpuThreadTest, ParksARunningVcpuAndFinishesItsMmio) {
+  thread_->unpark();
+  vcpu_.wait_for_runs(1);
+  const int finished_before = vcpu_.finished;
+  thread_->request_park();
+  thread_->wait_parked();
+  EXPECT_EQ(vcpu_.finished, finished_before + 1);
+  EXPECT_EQ(vcpu_.runs(), 1U);
+}
+
+TEST_F(VcpuThreadTest, ParkRightAfterUnparkIsNotLost) {
+  for (int round = 0; round < 1000; ++round) {
+    thread_->unpark();
+    thread_->request_park();
+    thread_->wait_parked();
+  }
+  const unsigned runs = vcpu_.runs();
+  thread_->unpark();
+  vcpu_.wait_for_runs(runs + 1);
+}
+
+TEST_F(VcpuThreadTest, AVcpuThatAsksForResetIsNotEnteredAgainBeforeUnpark) {
+  vcpu_.script(SystemResetExit{});
+  thread_->unpark();
+  vcpu_.wait_for_runs(1);
+  thread_->request_park();
+  thread_->wait_parked();
+  EXPECT_EQ(vcpu_.runs(), 1U);
+  EXPECT_EQ(events_.resets.size(), 1U);
+  thread_->unpark();
+  vcpu_.wait_for_runs(2);
+}
+
+TEST_F(VcpuThreadTest, StopsWhileTheGuestRuns) {
+  thread_->unpark();
+  vcpu_.wait_for_runs(1);
+  thread_.reset();
+}
+
+}  // namespace
+}  // namespace tandem

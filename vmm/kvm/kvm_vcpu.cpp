@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/kvm/kvm_vcpu.hpp"
+
+#include <sys/ioctl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "vmm/kvm/kvm_uapi.hpp"
+#include "vmm/lib/bits/bits.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr uint64_t core_register(size_t offset_bytes) {
+  return KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE | (offset_bytes / sizeof(uint32_t));
+}
+constexpr uint64_t kRegX0 = core_register(offsetof(kvm_regs, regs.regs));
+constexpr uint64_t kRegX1 = kRegX0 + 2;
+constexpr uint64_t kRegX2 = kRegX0 + 4;
+constexpr uint64_t kRegPc = core_register(offsetof(kvm_regs, regs.pc));
+constexpr uint64_t kRegMpidr = ARM64_SYS_REG(3, 0, 0, 0, 5);
+/// MPIDR_EL1.Aff3 and .Aff2..0 (DDI 0487, "MPIDR_EL1, Multiprocessor Affinity Register")
+constexpr uint64_t kMpidrAffinity = 0xff00ffffff;
+
+void set_feature(kvm_vcpu_init& init, unsigned feature) { init.features[feature / 32] |= 1U << (feature % 32); }
+
+}  // namespace
+
+Result<std::unique_ptr<KvmVcpu>> KvmVcpu::create(const KvmVm& vm, unsigned index, VcpuFeatures features) {
+  UniqueFd fd(TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_CREATE_VCPU, "KVM_CREATE_VCPU", static_cast<unsigned long>(index))));
+  MappedRegion run =
+      TANDEM_TRY(MappedRegion::map(vm.kvm().vcpu_mmap_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get()));
+  std::unique_ptr<KvmVcpu> vcpu(new KvmVcpu(std::move(fd), std::move(run), index, features));
+  kvm_vcpu_init preferred{};
+  TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_ARM_PREFERRED_TARGET, "KVM_ARM_PREFERRED_TARGET", &preferred));
+  vcpu->target_ = preferred.target;
+  TANDEM_TRY(vcpu->init());
+  if (features.sve) {
+    const int feature = KVM_ARM_VCPU_SVE;
+    TANDEM_TRY(kvm_ioctl(vcpu->fd(), KVM_ARM_VCPU_FINALIZE, "KVM_ARM_VCPU_FINALIZE", &feature));
+  }
+  vcpu->mpidr_ = TANDEM_TRY(vcpu->read_register(kRegMpidr)) & kMpidrAffinity;
+  return vcpu;
+}
+
+Result<void> KvmVcpu::init() {
+  kvm_vcpu_init request{};
+  request.target = target_;
+  set_feature(request, KVM_ARM_VCPU_PSCI_0_2);
+  if (index_ != 0) {
+    set_feature(request, KVM_ARM_VCPU_POWER_OFF);
+  }
+  if (features_.sve) {
+    set_feature(request, KVM_ARM_VCPU_SVE);
+  }
+  if (features_.pauth) {
+    set_feature(request, KVM_ARM_VCPU_PTRAUTH_ADDRESS);
+    set_feature(request, KVM_ARM_VCPU_PTRAUTH_GENERIC);
+  }
+  if (features_.pmu) {
+    set_feature(request, KVM_ARM_VCPU_PMU_V3);
+  }
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_ARM_VCPU_INIT, "KVM_ARM_VCPU_INIT", &request));
+  return {};
+}
+
+Result<void> KvmVcpu::reset() { return init(); }
+
+Result<void> KvmVcpu::init_pmu(devices::Intid intid) const {
+  const int interrupt = static_cast<int>(intid.value());
+  TANDEM_TRY(set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_IRQ, &interrupt, "(PMU interrupt)"));
+  return set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_INIT, nullptr, "(PMU init)");
+}
+
+Result<void> KvmVcpu::set_entry(GuestAddr pc, uint64_t x0) const {
+  TANDEM_TRY(set_register(kRegX0, x0));
+  return set_register(kRegPc, pc.value());
+}
+
+Result<void> KvmVcpu::set_register(uint64_t id, uint64_t value) const {
+  const kvm_one_reg request{.id = id, .addr = reinterpret_cast<uint64_t>(&value)};
+  if (::ioctl(fd_.get(), KVM_SET_ONE_REG, &request) != 0) {
+    return fail_errno("KVM_SET_ONE_REG {:#x}", id);
+  }
+  return {};
+}
+
+Result<uint64_t> KvmVcpu::read_register(uint64_t id) const {
+  uint64_t value = 0;
+  const kvm_one_reg request{.id = id, .addr = reinterpret_cast<uint64_t>(&value)};
+  if (::ioctl(fd_.get(), KVM_GET_ONE_REG, &request) != 0) {
+    return fail_errno("KVM_GET_ONE_REG {:#x}", id);
+  }
+  return value;
+}
+
+kvm_run& KvmVcpu::shared() const { return *reinterpret_cast<kvm_run*>(run_.bytes().data()); }
+
+VmExit KvmVcpu::run() {
+  const int result = ::ioctl(fd_.get(), KVM_RUN, 0);
+  const int error = errno;
+  mmio_pending_ = false;
+  if (result == 0) {
+    return decode_exit();
+  }
+  if (error == EINTR || error == EAGAIN) {
+    return InterruptedExit{};
+  }
+  const uint64_t pc = read_register(kRegPc).value_or(0);
+  return FailureExit{
+      fmt::format("{} (guest PC {:#x})", Error::from_errno("KVM_RUN", error).message(), pc)};
+}
+
+VmExit KvmVcpu::decode_exit() {
+  const kvm_run& run = shared();
+  switch (run.exit_reason) {
+    case KVM_EXIT_MMIO:
+      return decode_mmio();
+    case KVM_EXIT_ARM_NISV:
+      return UndecodedAccessExit{GuestAddr(run.arm_nisv.fault_ipa)};
+    case KVM_EXIT_SYSTEM_EVENT:
+      return decode_system_event();
+    case KVM_EXIT_INTR:
+      return InterruptedExit{};
+    case KVM_EXIT_FAIL_ENTRY:
+      return FailureExit{fmt::format("KVM_EXIT_FAIL_ENTRY, hardware reason {:#x}",
+                                     uint64_t{run.fail_entry.hardware_entry_failure_reason})};
+    case KVM_EXIT_INTERNAL_ERROR:
+      return FailureExit{fmt::format("KVM_EXIT_INTERNAL_ERROR {}", run.internal.suberror)};
+    case kKvmExitMemoryFault:
+      return FailureExit{"KVM_EXIT_MEMORY_FAULT"};
+    default:
+      return FailureExit{fmt::format("unknown KVM exit {}", run.exit_reason)};
+  }
+}
+
+VmExit KvmVcpu::decode_mmio() {
+  const auto& mmio = shared().mmio;
+  mmio_pending_ = true;
+  const GuestAddr addr(mmio.phys_addr);
+  if (mmio.is_write == 0) {
+    return MmioReadExit{addr, mmio.len};
+  }
+  const uint64_t value = low_bytes(load_le<uint64_t>(std::as_bytes(std::span(mmio.data))), mmio.len);
+  return MmioWriteExit{addr, mmio.len, value};
+}
+
+VmExit KvmVcpu::decode_system_event() const {
+  const auto& event = shared().system_event;
+  switch (event.type) {
+    case KVM_SYSTEM_EVENT_SHUTDOWN:
+      return SystemOffExit{};
+    case KVM_SYSTEM_EVENT_RESET: {
+      // KVM leaves PSCI SYSTEM_RESET2's arguments where the guest put them.
+      const bool is_reset2 = event.ndata > 0 && (event.data[0] & KVM_SYSTEM_EVENT_RESET_FLAG_PSCI_RESET2) != 0;
+      return SystemResetExit{is_reset2, is_reset2 ? read_register(kRegX1).value_or(0) : 0,
+                             is_reset2 ? read_register(kRegX2).value_or(0) : 0};
+    }
+    case KVM_SYSTEM_EVENT_CRASH:
+      return FailureExit{"the guest reported a crash to KVM"};
+    default:
+      return FailureExit{fmt::format("unknown KVM system event {}", event.type)};
+  }
+}
+
+void KvmVcpu::complete_mmio_read(uint64_t value) {
+  store_le(std::as_writable_bytes(std::span(shared().mmio.data)), value);
+}
+
+void KvmVcpu::finish_mmio() {
+  if (mmio_pending_) {
+    set_immediate_exit(true);
+    run();
+  }
+}
+
+void KvmVcpu::set_immediate_exit(bool immediate) {
+  std::atomic_ref(shared().immediate_exit).store(immediate ? 1 : 0, std::memory_order_seq_cst);
+}
+
+Result<void> KvmVcpu::inject_external_abort() {
+  kvm_vcpu_events events{};
+  events.exception.ext_dabt_pending = 1;
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_SET_VCPU_EVENTS, "KVM_SET_VCPU_EVENTS", &events));
+  return {};
+}
+
+}  // namespace tandem

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/kvm/kvm_vm.hpp"
+
+#include <sys/ioctl.h>
+
+#include <array>
+#include <bit>
+
+#include "vmm/kvm/kvm_uapi.hpp"
+#include "vmm/lib/log/log.hpp"
+
+namespace tandem {
+namespace {
+
+struct NeededCapability {
+  long number;
+  const char* name;
+};
+constexpr std::array kNeeded{
+    NeededCapability{KVM_CAP_ONE_REG, "KVM_CAP_ONE_REG"},
+    NeededCapability{KVM_CAP_IOEVENTFD, "KVM_CAP_IOEVENTFD"},
+    NeededCapability{KVM_CAP_IRQFD, "KVM_CAP_IRQFD"},
+    NeededCapability{KVM_CAP_IMMEDIATE_EXIT, "KVM_CAP_IMMEDIATE_EXIT"},
+    NeededCapability{KVM_CAP_ARM_PSCI_0_2, "KVM_CAP_ARM_PSCI_0_2"},
+    NeededCapability{KVM_CAP_ARM_INJECT_EXT_DABT, "KVM_CAP_ARM_INJECT_EXT_DABT"},
+    NeededCapability{KVM_CAP_ARM_NISV_TO_USER, "KVM_CAP_ARM_NISV_TO_USER"},
+};
+
+/// KVM takes no address space smaller than this.
+constexpr unsigned kMinIpaBits = 32;
+
+/// KVM_CREATE_VM, again when a signal interrupts it: loaded hosts are known to answer EINTR.
+Result<UniqueFd> create_vm(const Kvm& kvm, unsigned long type) {
+  while (true) {
+    auto fd = kvm_ioctl(kvm.fd(), KVM_CREATE_VM, "KVM_CREATE_VM", type);
+    if (fd) {
+      return UniqueFd(*fd);
+    }
+    if (fd.error().os_error() != EINTR) {
+      return std::unexpected(std::move(fd).error());
+    }
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KvmVm>> KvmVm::create(const Kvm& kvm, GuestAddr last_addr) {
+  for (const NeededCapability& needed : kNeeded) {
+    if (kvm.capability(needed.number) == 0) {
+      return fail(Errc::kUnsupported, "this host's KVM lacks {}", needed.name);
+    }
+  }
+  const unsigned ipa_bits = std::max(kMinIpaBits, static_cast<unsigned>(std::bit_width(last_addr.value())));
+  if (ipa_bits > kvm.max_ipa_bits()) {
+    return fail(Errc::kUnsupported, "the guest's memory needs {} address bits; this host's KVM has {}", ipa_bits,
+                kvm.max_ipa_bits());
+  }
+  const unsigned long type = kvm.capability(KVM_CAP_ARM_VM_IPA_SIZE) == 0 ? 0 : KVM_VM_TYPE_ARM_IPA_SIZE(ipa_bits);
+  UniqueFd fd = TANDEM_TRY(create_vm(kvm, type));
+  kvm_enable_cap decode{};
+  decode.cap = KVM_CAP_ARM_NISV_TO_USER;
+  TANDEM_TRY(kvm_ioctl(fd.get(), KVM_ENABLE_CAP, "KVM_ENABLE_CAP(KVM_CAP_ARM_NISV_TO_USER)", &decode));
+  return std::unique_ptr<KvmVm>(new KvmVm(kvm, std::move(fd), ipa_bits));
+}
+
+Result<void> KvmVm::add_memory(GuestRange range, std::span<std::byte> host) {
+  kvm_userspace_memory_region region{};
+  region.slot = next_slot_++;
+  region.guest_phys_addr = range.base().value();
+  region.memory_size = range.size();
+  region.userspace_addr = reinterpret_cast<uint64_t>(host.data());
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, "KVM_SET_USER_MEMORY_REGION", &region));
+  return {};
+}
+
+Result<UniqueFd> KvmVm::create_device(uint32_t type, std::string_view name) const {
+  kvm_create_device request{};
+  request.type = type;
+  TANDEM_TRY(with_context(kvm_ioctl(fd_.get(), KVM_CREATE_DEVICE, "KVM_CREATE_DEVICE", &request), name));
+  return UniqueFd(static_cast<int>(request.fd));
+}
+
+bool KvmVm::has_device(uint32_t type) const {
+  kvm_create_device request{};
+  request.type = type;
+  request.flags = KVM_CREATE_DEVICE_TEST;
+  return ::ioctl(fd_.get(), KVM_CREATE_DEVICE, &request) == 0;
+}
+
+Result<void> KvmVm::add_doorbell(GuestAddr addr, uint32_t value, int event_fd) {
+  kvm_ioeventfd request{};
+  request.addr = addr.value();
+  request.len = sizeof value;
+  request.datamatch = value;
+  request.fd = event_fd;
+  request.flags = KVM_IOEVENTFD_FLAG_DATAMATCH;
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_IOEVENTFD, "KVM_IOEVENTFD", &request));
+  return {};
+}
+
+Result<void> KvmVm::connect_edge(devices::Intid intid) {
+  UniqueFd event = TANDEM_TRY(create_eventfd());
+  kvm_irqfd request{};
+  request.fd = static_cast<uint32_t>(event.get());
+  request.gsi = intid.value() - devices::Intid::kFirstSpi;  // KVM's default routing: GSI n is SPI n
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_IRQFD, "KVM_IRQFD", &request));
+  edges_.emplace(intid, std::move(event));
+  return {};
+}
+
+void KvmVm::set_level(devices::Intid intid, bool high) {
+  kvm_irq_level request{};
+  request.irq = (uint32_t{KVM_ARM_IRQ_TYPE_SPI} << KVM_ARM_IRQ_TYPE_SHIFT) | intid.value();
+  request.level = high ? 1 : 0;
+  if (const auto done = kvm_ioctl(fd_.get(), KVM_IRQ_LINE, "KVM_IRQ_LINE", &request); !done) {
+    log::error("interrupt {}: {}", intid.value(), done.error().message());
+  }
+}
+
+void KvmVm::pulse(devices::Intid intid) {
+  const auto edge = edges_.find(intid);
+  TANDEM_ASSERT(edge != edges_.end(), "the machine connects every edge-triggered line");
+  signal_eventfd(edge->second.get());
+}
+
+}  // namespace tandem

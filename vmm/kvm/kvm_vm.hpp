@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "devices/bus/doorbell_host.hpp"
+#include "devices/bus/irq_line.hpp"
+#include "vmm/kvm/kvm.hpp"
+#include "vmm/lib/checked_range/checked_range.hpp"
+
+namespace tandem {
+
+/// Owns a VM of KVM: memory slots, in-kernel devices, interrupts in and doorbells out.
+class KvmVm final : public devices::IrqSink, public devices::DoorbellHost {
+ public:
+  /// Creates a VM with the smallest guest-physical address space that holds `last_addr`.
+  /// @pre     `kvm` outlives the VM.
+  /// @errors  Errc::kUnsupported: the host's is too small, or it lacks a capability that Tandem needs.
+  static Result<std::unique_ptr<KvmVm>> create(const Kvm& kvm, GuestAddr last_addr);
+
+  [[nodiscard]] const Kvm& kvm() const { return kvm_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] unsigned ipa_bits() const { return ipa_bits_; }
+
+  /// Puts `host` behind the guest's `range`, as the next memory slot. @pre sizes are equal, both aligned to host pages.
+  Result<void> add_memory(GuestRange range, std::span<std::byte> host);
+
+  /// KVM_CREATE_DEVICE. @return the device's descriptor.
+  Result<UniqueFd> create_device(uint32_t type, std::string_view name) const;
+  /// Whether KVM_CREATE_DEVICE would make one of `type`.
+  [[nodiscard]] bool has_device(uint32_t type) const;
+
+  /// Prepares an SPI for `pulse`. @pre the interrupt controller is initialised.
+  Result<void> connect_edge(devices::Intid intid);
+
+  void set_level(devices::Intid intid, bool high) override;
+  void pulse(devices::Intid intid) override;
+  Result<void> add_doorbell(GuestAddr addr, uint32_t value, int event_fd) override;
+
+ private:
+  KvmVm(const Kvm& kvm, UniqueFd fd, unsigned ipa_bits) : kvm_(kvm), fd_(std::move(fd)), ipa_bits_(ipa_bits) {}
+
+  const Kvm& kvm_;
+  UniqueFd fd_;
+  unsigned ipa_bits_;
+  uint32_t next_slot_ = 0;
+  std::map<devices::Intid, UniqueFd> edges_;  // fixed once the machine is built, so read without a lock
+};
+
+}  // namespace tandem

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/vcpu/vcpu_thread.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <system_error>
+
+namespace tandem {
+namespace {
+
+/// Ends KVM_RUN of the thread it is sent to. It has a handler that does nothing, without SA_RESTART.
+int kick_signal() { return SIGRTMIN; }
+
+void install_kick_handler() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  ::sigaction(kick_signal(), &action, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatcher& dispatcher) {
+  install_kick_handler();
+  std::unique_ptr<VcpuThread> made(new VcpuThread(vcpu, dispatcher));
+  try {
+    made->thread_ = std::thread([self = made.get()] { self->main(); });
+  } catch (const std::system_error& error) {
+    return std::unexpected(Error::from_errno(fmt::format("start the thread of vCPU {}", vcpu.index()), error.code().value()));
+  }
+  made->wait_parked();
+  return made;
+}
+
+VcpuThread::~VcpuThread() {
+  if (thread_.joinable()) {
+    post(Request::kStop);
+    thread_.join();
+  }
+}
+
+void VcpuThread::request_park() { post(Request::kPark); }
+
+void VcpuThread::wait_parked() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return parked_; });
+}
+
+void VcpuThread::unpark() { post(Request::kRun); }
+
+void VcpuThread::post(Request request) {
+  const std::lock_guard lock(mutex_);
+  request_ = request;
+  if (request != Request::kRun) {
+    vcpu_.set_immediate_exit(true);
+    ::pthread_kill(thread_.native_handle(), kick_signal());
+  }
+  changed_.notify_all();
+}
+
+void VcpuThread::main() {
+  ::pthread_setname_np(::pthread_self(), fmt::format("vcpu{}", vcpu_.index()).c_str());
+  thread_id_ = ::gettid();
+  while (wait_to_run()) {
+    if (dispatcher_.handle(vcpu_, vcpu_.run()) == AfterExit::kPark) {
+      park_self();
+    }
+  }
+}
+
+bool VcpuThread::wait_to_run() {
+  std::unique_lock lock(mutex_);
+  if (request_ == Request::kPark) {
+    vcpu_.finish_mmio();
+    parked_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return request_ != Request::kPark; });
+    parked_ = false;
+  }
+  vcpu_.set_immediate_exit(false);
+  return request_ == Request::kRun;
+}
+
+void VcpuThread::park_self() {
+  const std::lock_guard lock(mutex_);
+  if (request_ == Request::kRun) {
+    request_ = Request::kPark;
+  }
+}
+
+}  // namespace tandem

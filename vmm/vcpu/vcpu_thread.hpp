@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "vmm/lib/result/result.hpp"
+#include "vmm/vcpu/exit_dispatcher.hpp"
+#include "vmm/vcpu/vcpu.hpp"
+
+namespace tandem {
+
+/// Owns the thread of one vCPU, named "vcpu<N>": enters the guest, has its exits answered, parks on request.
+///
+/// A request cannot be lost: it is written under `mutex_` together with the vCPU's immediate-exit flag, and the thread
+/// clears that flag only under `mutex_` after it has read the request; the signal that follows ends a run already begun.
+class VcpuThread {
+ public:
+  /// Starts the thread, parked. @pre vcpu and dispatcher outlive it.
+  static Result<std::unique_ptr<VcpuThread>> create(Vcpu& vcpu, ExitDispatcher& dispatcher);
+  VcpuThread(const VcpuThread&) = delete;
+  VcpuThread& operator=(const VcpuThread&) = delete;
+  /// Stops and joins the thread.
+  ~VcpuThread();
+
+  /// Asks the thread to park; returns at once. @thread any.
+  void request_park();
+  /// Waits until the thread is parked, with no MMIO access half done. @pre request_park came last.
+  void wait_parked();
+  /// Lets a parked thread enter the guest.
+  void unpark();
+
+  /// The kernel's id of the thread, for pinning it.
+  [[nodiscard]] pid_t thread_id() const { return thread_id_; }
+
+ private:
+  enum class Request : uint8_t { kPark, kRun, kStop };
+  VcpuThread(Vcpu& vcpu, ExitDispatcher& dispatcher) : vcpu_(vcpu), dispatcher_(dispatcher) {}
+  void post(Request request);
+  void main();
+  /// Waits until there is something to do. @return false when the thread is to end.
+  bool wait_to_run();
+  void park_self();
+
+  Vcpu& vcpu_;
+  ExitDispatcher& dispatcher_;
+  pid_t thread_id_ = 0;
+
+  std::mutex mutex_;  // guards request_, parked_, and the order of changes to the immediate-exit flag
+  std::condition_variable changed_;
+  Request request_ = Request::kPark;
+  bool parked_ = false;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace tandem

@@ -54,8 +54,8 @@ enum class IrqTrigger : uint8_t { kEdgeRising = 1, kLevelHigh = 4, kLevelLow = 8
 /// What the board tells a device so that it can write its own node.
 struct FdtPlacement {
   GuestRange window;
-  Intid intid;              ///< An SPI.
-  uint32_t clock_phandle;   ///< A fixed clock, for parts that name `apb_pclk`.
+  Intid intid;             ///< An SPI.
+  uint32_t clock_phandle;  ///< A fixed clock, for parts that name `apb_pclk`.
 };
 
 /// `interrupts` of one SPI. @pre intid is an SPI.

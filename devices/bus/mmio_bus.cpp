@@ -32,7 +32,8 @@ Result<void> MmioBus::map(GuestRange window, std::string name, MmioHandler& hand
       return fail(Errc::kExists, "window of {} at {:#x} overlaps that of {}", name, window.base().value(), other.name);
     }
   }
-  const auto place = std::ranges::upper_bound(windows_, window.base(), {}, [](const Window& w) { return w.range.base(); });
+  const auto place =
+      std::ranges::upper_bound(windows_, window.base(), {}, [](const Window& w) { return w.range.base(); });
   windows_.insert(place, {window, std::move(name), &handler, &mutex});
   return {};
 }
@@ -81,7 +82,8 @@ void MmioBus::write(GuestAddr addr, unsigned width_bytes, uint64_t value) {
 
 void MmioBus::note(const char* access, GuestAddr addr, unsigned width_bytes, std::string_view why) {
   if (const uint64_t count = bad_accesses_.count(); count != 0) {
-    log::debug("guest {} of {} bytes at {:#x}: {} ({} bad accesses so far)", access, width_bytes, addr.value(), why, count);
+    log::debug("guest {} of {} bytes at {:#x}: {} ({} bad accesses so far)", access, width_bytes, addr.value(), why,
+               count);
   }
 }
 

@@ -40,8 +40,8 @@ struct DiskSpec {
 
 /// One `--net`.
 struct NetSpec {
-  std::string tap;  ///< Name of an interface, at most 15 bytes.
-  std::string id;   ///< Unique; `net0`, `net1`, … unless given.
+  std::string tap;                            ///< Name of an interface, at most 15 bytes.
+  std::string id;                             ///< Unique; `net0`, `net1`, … unless given.
   std::optional<std::array<uint8_t, 6>> mac;  ///< Unicast; made up locally unless given.
   bool operator==(const NetSpec&) const = default;
 };

@@ -81,8 +81,8 @@ Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   }
   UniqueFd wake = TANDEM_TRY(create_eventfd());
   std::unique_ptr<EventLoop> loop(new EventLoop(std::move(epoll), std::move(wake)));
-  loop->wake_watch_ =
-      TANDEM_TRY(loop->watch(loop->wake_.get(), Events::kReadable, [fd = loop->wake_.get()](Events) { drain_eventfd(fd); }));
+  loop->wake_watch_ = TANDEM_TRY(
+      loop->watch(loop->wake_.get(), Events::kReadable, [fd = loop->wake_.get()](Events) { drain_eventfd(fd); }));
   return loop;
 }
 

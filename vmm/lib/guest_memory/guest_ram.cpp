@@ -19,12 +19,13 @@ constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 Result<GuestRam> GuestRam::create_anonymous(GuestRange range) {
   MappedRegion mapping =
       TANDEM_TRY(MappedRegion::map_aligned(range.size(), kHugePage, kReadWrite, MAP_PRIVATE | MAP_ANONYMOUS));
-  ::madvise(mapping.bytes().data(), mapping.size(), MADV_HUGEPAGE);  // advice: a host without THP says no, and that is fine
+  ::madvise(mapping.bytes().data(), mapping.size(),
+            MADV_HUGEPAGE);  // advice: a host without THP says no, and that is fine
   return GuestRam(range, std::move(mapping), UniqueFd(), Backing::kAnonymous);
 }
 
 Result<GuestRam> GuestRam::create_private_file(GuestRange range, UniqueFd file) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file.get(), &status) != 0) {
     return fail_errno("fstat of the RAM file");
   }

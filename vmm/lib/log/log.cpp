@@ -13,8 +13,10 @@ namespace tandem::log {
 namespace {
 
 constexpr std::array kLevels{
-    std::pair{std::string_view{"debug"}, spdlog::level::debug}, std::pair{std::string_view{"info"}, spdlog::level::info},
-    std::pair{std::string_view{"warn"}, spdlog::level::warn},   std::pair{std::string_view{"error"}, spdlog::level::err},
+    std::pair{std::string_view{"debug"}, spdlog::level::debug},
+    std::pair{std::string_view{"info"}, spdlog::level::info},
+    std::pair{std::string_view{"warn"}, spdlog::level::warn},
+    std::pair{std::string_view{"error"}, spdlog::level::err},
     std::pair{std::string_view{"off"}, spdlog::level::off},
 };
 

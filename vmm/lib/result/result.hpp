@@ -83,13 +83,13 @@ namespace detail {
 
 #define TANDEM_CONCAT_INNER(a, b) a##b
 #define TANDEM_CONCAT(a, b) TANDEM_CONCAT_INNER(a, b)
-#define TANDEM_TRY_INNER(result, expression)                  \
-  ({                                                          \
-    auto&& result = (expression);                             \
-    if (!result) {                                            \
-      return std::unexpected(std::move(result).error());      \
-    }                                                         \
-    *std::move(result);                                       \
+#define TANDEM_TRY_INNER(result, expression)             \
+  ({                                                     \
+    auto&& result = (expression);                        \
+    if (!result) {                                       \
+      return std::unexpected(std::move(result).error()); \
+    }                                                    \
+    *std::move(result);                                  \
   })
 
 /// The value of a `Result` expression; returns its error from the enclosing function when it has none.

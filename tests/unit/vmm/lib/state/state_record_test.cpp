@@ -36,7 +36,8 @@ struct ThingV1 {
 };
 
 ThingV1 example() {
-  return {.control = 0x12345678, .enabled = true, .fifo = {1, 2, 3}, .list = {4, 5}, .text = "six", .parts = {{7}, {8}}};
+  return {
+      .control = 0x12345678, .enabled = true, .fifo = {1, 2, 3}, .list = {4, 5}, .text = "six", .parts = {{7}, {8}}};
 }
 
 TEST(StateRecordTest, WhatIsSavedIsLoaded) {

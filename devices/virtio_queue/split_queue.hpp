@@ -22,13 +22,13 @@ inline constexpr uint16_t kMaxQueueSize = 1024;
 
 /// How a driver can break a ring. The device answers with VirtioTransport::set_needs_reset.
 enum class RingFault : uint8_t {
-  kAddress,        ///< Ring, table or buffer outside guest RAM, or misaligned.
-  kAvailIndex,     ///< More buffers made available than the queue has.
-  kDescriptor,     ///< Index outside the table.
-  kChainLength,    ///< Loop, or more descriptors than the queue has.
-  kIndirect,       ///< Indirect table not negotiated, nested, empty, too long, or with NEXT beside it.
-  kOrder,          ///< Device-readable descriptor after a device-writable one.
-  kTooLong,        ///< Buffers of more than 4 GiB in all.
+  kAddress,      ///< Ring, table or buffer outside guest RAM, or misaligned.
+  kAvailIndex,   ///< More buffers made available than the queue has.
+  kDescriptor,   ///< Index outside the table, or an impossible number of descriptors.
+  kChainLength,  ///< Loop, or more descriptors than the table has.
+  kIndirect,     ///< Indirect table not negotiated, nested, of an impossible length, or with NEXT beside it.
+  kOrder,        ///< Device-readable descriptor after a device-writable one.
+  kTooLong,      ///< Buffers of more than 4 GiB in all.
 };
 [[nodiscard]] std::string_view text_of(RingFault fault);
 
@@ -36,7 +36,13 @@ enum class RingFault : uint8_t {
 /// Move-only, so that it is returned to the driver once.
 class DescriptorChain {
  public:
-  DescriptorChain(uint16_t head, std::vector<std::span<const std::byte>> readable, std::vector<std::span<std::byte>> writable);
+  /// The pieces of one buffer, in the driver's order; none is empty.
+  struct Pieces {
+    std::vector<std::span<const std::byte>> readable;
+    std::vector<std::span<std::byte>> writable;
+  };
+
+  DescriptorChain(uint16_t head, Pieces pieces);
   DescriptorChain(DescriptorChain&&) = default;
   DescriptorChain& operator=(DescriptorChain&&) = default;
   DescriptorChain(const DescriptorChain&) = delete;
@@ -44,8 +50,8 @@ class DescriptorChain {
   ~DescriptorChain() = default;
 
   [[nodiscard]] uint16_t head() const { return head_; }
-  [[nodiscard]] std::span<const std::span<const std::byte>> readable() const { return readable_; }
-  [[nodiscard]] std::span<const std::span<std::byte>> writable() const { return writable_; }
+  [[nodiscard]] std::span<const std::span<const std::byte>> readable() const { return pieces_.readable; }
+  [[nodiscard]] std::span<const std::span<std::byte>> writable() const { return pieces_.writable; }
   [[nodiscard]] uint64_t readable_size() const { return readable_size_; }
   [[nodiscard]] uint64_t writable_size() const { return writable_size_; }
 
@@ -56,9 +62,10 @@ class DescriptorChain {
   size_t write(uint64_t offset, std::span<const std::byte> bytes);
 
  private:
+  friend class SplitQueue;
+
   uint16_t head_;
-  std::vector<std::span<const std::byte>> readable_;
-  std::vector<std::span<std::byte>> writable_;
+  Pieces pieces_;
   uint64_t readable_size_ = 0;
   uint64_t writable_size_ = 0;
 };
@@ -68,35 +75,46 @@ class DescriptorChain {
 /// ```
 /// while (true) {
 ///   auto chain = queue.pop();
-///   if (!chain) { transport.set_needs_reset(); break; }
-///   if (!*chain) { if (!queue.enable_notifications()) break; else continue; }   // see enable_notifications
+///   if (!chain) { transport.set_needs_reset(text_of(chain.error())); return; }
+///   if (!*chain) { if (queue.enable_notifications()) continue; else break; }
 ///   … queue.push(std::move(**chain), written_bytes);
 /// }
 /// if (queue.should_notify()) transport.notify_used(index);
 /// ```
-/// @spec  virtio 1.2, "Split Virtqueues"
+///
+/// Departures from the specification, all towards the driver: a buffer may have empty pieces, which are skipped, and an
+/// indirect table may be longer than the queue (Linux shrinks a ring when memory is short, but not its requests), up to
+/// kMaxQueueSize. A ring, table or piece must lie in one region of guest RAM.
+/// @thread  one at a time; the driver's vCPUs run meanwhile.
+/// @spec    virtio 1.2, "Split Virtqueues"
 class SplitQueue {
  public:
   /// What the driver has set up, and how far the device has come; saved state.
   struct State {
-    uint16_t size = 0;          ///< Number of descriptors: a power of two, or 0 before set-up.
+    uint16_t size = 0;  ///< Number of descriptors: a power of two, or 0 before set-up.
     bool ready = false;
-    uint64_t desc_addr = 0;     ///< Descriptor table.
-    uint64_t driver_addr = 0;   ///< Available ring.
-    uint64_t device_addr = 0;   ///< Used ring.
-    uint16_t next_avail = 0;    ///< Free-running index of the next available entry.
-    uint16_t next_used = 0;     ///< Free-running index of the next used entry.
+    uint64_t desc_addr = 0;    ///< Descriptor table.
+    uint64_t driver_addr = 0;  ///< Available ring.
+    uint64_t device_addr = 0;  ///< Used ring.
+    uint16_t next_avail = 0;   ///< Free-running index of the next available entry.
+    uint16_t next_used = 0;    ///< Free-running index of the next used entry.
     bool operator==(const State&) const = default;
   };
 
+  /// @pre max_size is a power of two, at most kMaxQueueSize; `memory` outlives the queue.
   SplitQueue(const GuestMemory& memory, uint16_t max_size) : memory_(&memory), max_size_(max_size) {}
 
   [[nodiscard]] uint16_t max_size() const { return max_size_; }
   [[nodiscard]] bool is_ready() const { return state_.ready; }
   [[nodiscard]] const State& state() const { return state_; }
+  /// How many buffers were popped and not pushed or put back yet; never more than the queue's size.
+  [[nodiscard]] uint16_t in_flight() const { return static_cast<uint16_t>(state_.next_avail - state_.next_used); }
 
-  /// Takes the driver's set-up, or restored state, into use.
-  /// @errors  kAddress: a ring is misaligned or not in RAM; kDescriptor: the size is not a power of two within max_size.
+  /// Takes the driver's set-up, or restored state, into use. A state that is not ready is the same as `reset`.
+  /// @param features  negotiated: kVirtioFIndirectDesc and kVirtioFEventIdx matter here.
+  /// @errors  kAddress: a ring is misaligned or not in RAM; kDescriptor: the size is not a power of two within
+  /// max_size;
+  ///          kAvailIndex: more in flight than the size. The queue is then not ready.
   [[nodiscard]] std::expected<void, RingFault> configure(const State& state, uint64_t features);
   /// Back to "not set up".
   void reset();
@@ -104,30 +122,59 @@ class SplitQueue {
   /// The next available buffer; nothing when there is none. Never blocks, never returns a buffer twice.
   [[nodiscard]] std::expected<std::optional<DescriptorChain>, RingFault> pop();
 
-  /// Puts back the buffer that the last `pop` returned, as if it had not been popped. @pre no push since.
-  void undo_pop();
+  /// Puts back a buffer as if it had not been popped. Until the driver makes more available, `enable_notifications`
+  /// does not count it: a device that waits for more buffers than there are does not spin.
+  /// @pre `chain` was popped last of all, or just before the one put back last.
+  void undo_pop(DescriptorChain chain);
 
   /// Returns a buffer to the driver. @param written_bytes  bytes written to its device-writable part, from its start.
   void push(DescriptorChain chain, uint32_t written_bytes);
   /// As `push` for a buffer known by its head only (completions that outlive the chain).
+  /// @pre the queue is ready; `head` is in flight.
   void push_head(uint16_t head, uint32_t written_bytes);
 
-  /// Whether the driver wants an interrupt for what was pushed since the last call that said so.
+  /// Whether the driver wants an interrupt for what was pushed since the last call.
   [[nodiscard]] bool should_notify();
 
   /// Asks the driver for no doorbells while the device polls the ring anyway.
   void disable_notifications();
-  /// Asks for doorbells again. @return true when buffers came in meanwhile: poll once more.
+  /// Asks for doorbells again. @return true when buffers came in since the last `pop`: poll once more.
   [[nodiscard]] bool enable_notifications();
 
  private:
+  /// Host addresses of the rings, valid while the queue is ready.
+  struct Rings {
+    const std::byte* descriptors = nullptr;
+    uint16_t* avail = nullptr;  // flags, idx, ring[size], used_event
+    std::byte* used = nullptr;  // flags, idx, ring[size] of 8 bytes, avail_event
+  };
+  struct Table;
+
+  [[nodiscard]] std::expected<Rings, RingFault> locate(const State& state) const;
+  [[nodiscard]] std::expected<void, RingFault> collect(uint16_t head, DescriptorChain::Pieces& pieces) const;
+  [[nodiscard]] std::expected<Table, RingFault> indirect_table(uint64_t addr, uint32_t size_bytes) const;
+  [[nodiscard]] DescriptorChain::Pieces take_spare();
+  void keep_spare(DescriptorChain::Pieces pieces);
+  [[nodiscard]] uint16_t avail_index() const;
+  [[nodiscard]] uint16_t used_event() const;
+  void set_used_flags(uint16_t flags);
+  void set_avail_event(uint16_t index);
+
+  // Fixed configuration
   const GuestMemory* memory_;
   uint16_t max_size_;
-  State state_;
+  // Negotiated
   bool event_idx_ = false;
   bool indirect_ = false;
-  uint16_t signalled_used_ = 0;       // next_used at the last interrupt
-  bool signalled_used_valid_ = false;  // false after set-up or restore: the next push interrupts
+  // Progress
+  State state_;
+  Rings rings_;
+  uint16_t seen_avail_ = 0;   // the driver's index at the last pop
+  uint32_t unsignalled_ = 0;  // pushes since should_notify was asked last
+  bool interrupt_next_ =
+      false;  // after set-up or restore it is unknown what the driver was told: interrupt for the first push
+  // Memory of returned chains, so that a busy queue does not allocate.
+  std::vector<DescriptorChain::Pieces> spares_;
 };
 
 }  // namespace tandem::devices

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "devices/virtio_queue/split_queue.hpp"
 #include "vmm/lib/guest_memory/guest_memory.hpp"
@@ -20,14 +21,15 @@ class VirtioTransport {
   /// The configuration space has changed.
   virtual void notify_config() = 0;
   /// The driver broke the protocol: DEVICE_NEEDS_RESET. The device does no more until it is reset.
-  virtual void set_needs_reset() = 0;
+  /// @param why  for the log: "descriptor chain with a loop".
+  virtual void set_needs_reset(std::string_view why) = 0;
 };
 
 /// What the driver has agreed on when it sets DRIVER_OK; valid until the device's next `reset`.
 struct VirtioActivation {
-  uint64_t features;               ///< Negotiated feature bits.
+  uint64_t features;  ///< Negotiated feature bits.
   const GuestMemory& memory;
-  std::span<SplitQueue> queues;    ///< By queue index; some may not be enabled (`SplitQueue::is_ready`).
+  std::span<SplitQueue> queues;  ///< By queue index; some may not be enabled (`SplitQueue::is_ready`).
   VirtioTransport& transport;
 };
 

@@ -127,10 +127,10 @@ class SplitQueue {
   /// @pre `chain` was popped last of all, or just before the one put back last.
   void undo_pop(DescriptorChain chain);
 
-  /// Returns a buffer to the driver. @param written_bytes  bytes written to its device-writable part, from its start.
+  /// Returns a buffer to the driver; drops it when the queue was reset since.
+  /// @param written_bytes  bytes written to its device-writable part, from its start.
   void push(DescriptorChain chain, uint32_t written_bytes);
   /// As `push` for a buffer known by its head only (completions that outlive the chain).
-  /// @pre the queue is ready; `head` is in flight.
   void push_head(uint16_t head, uint32_t written_bytes);
 
   /// Whether the driver wants an interrupt for what was pushed since the last call.

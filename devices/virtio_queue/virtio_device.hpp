@@ -34,7 +34,10 @@ struct VirtioActivation {
 };
 
 /// A virtio device: knows its queues, its configuration space and an interrupt, but not the transport.
-/// Component::reset is also what the driver's write of 0 to the status register does.
+///
+/// Component::reset is also what the driver's write of 0 to the status register does: it waits for I/O in flight, after
+/// which the device touches neither queues nor guest RAM until it is activated again. Component::restore comes after
+/// `reset`, and before `activate` if the device was active when it was saved; the queues are set up by then.
 /// @thread  as DeviceExecutor: one at a time, under the device's mutex.
 /// @spec    virtio 1.2, "Basic Facilities of a Virtio Device"
 class VirtioDevice : public Component {
@@ -49,9 +52,11 @@ class VirtioDevice : public Component {
   virtual void read_config(uint64_t offset, std::span<std::byte> out) = 0;
   /// Writes that the specification does not allow are ignored.
   virtual void write_config(uint64_t offset, std::span<const std::byte> bytes) = 0;
-  /// The driver has set DRIVER_OK. @pre not active: reset came last.
+  /// The driver has set DRIVER_OK. Runs on a vCPU's thread: starts no I/O, `notify` follows for each queue.
+  /// @pre not active: reset came last, or restore after it.
   virtual void activate(const VirtioActivation& activation) = 0;
-  /// The driver has put buffers into `queue`; may be spurious, and come before `activate` or after `pause`.
+  /// The driver may have put buffers into `queue`, or the device was activated or resumed.
+  /// @pre active, and not paused.
   virtual void notify(uint16_t queue) = 0;
 };
 

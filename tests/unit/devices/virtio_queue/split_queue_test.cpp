@@ -338,6 +338,21 @@ TEST_F(SplitQueueTest, RingsMayEndWithRam) {
   EXPECT_FALSE(queue_.is_ready());
 }
 
+TEST_F(SplitQueueTest, ABufferFromBeforeAResetIsDropped) {
+  set_up(0);
+  driver_.chain().readable("x").submit();
+  driver_.chain().readable("y").submit();
+  DescriptorChain first = pop_one();
+  DescriptorChain second = pop_one();
+  set_up(0);
+  queue_.push(std::move(second), 1);
+  queue_.undo_pop(std::move(first));
+  EXPECT_FALSE(driver_.take_used());
+  EXPECT_EQ(queue_.state(), driver_.state());
+  queue_.reset();
+  queue_.push_head(0, 0);
+}
+
 struct BadSetUp {
   const char* name;
   void (*change)(SplitQueue::State&);

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boots the payloads of this folder under `tandem run`, in the testbed, and holds them to what they report.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include "tests/harness/capabilities.hpp"
+#include "tests/harness/child_process.hpp"
+#include "tests/harness/guest_run.hpp"
+
+namespace tandem::tests {
+namespace {
+
+/// A table row: a boot, and what the machine needs for it.
+struct GuestCase {
+  std::string name;
+  PayloadBoot boot = {};
+  std::string needs = {};  ///< For the skip message; empty: every machine can.
+  bool available = true;
+};
+
+std::ostream& operator<<(std::ostream& out, const GuestCase& row) { return out << row.name; }
+
+std::string flag(const char* name, bool value) { return std::string(name) + "=" + (value ? "1" : "0"); }
+
+std::string expected_features(bool sve, bool pauth, bool pmu) {
+  return flag("sve", sve) + " " + flag("pauth", pauth) + " " + flag("pmu", pmu);
+}
+
+std::string expected_tree(unsigned vcpu_count, unsigned memory_mib) {
+  return "cpus=" + std::to_string(vcpu_count) + " memory=" + std::to_string(uint64_t{memory_mib} << 20) +
+         " gic=" + std::to_string(capabilities().gic_version);
+}
+
+std::vector<GuestCase> boot_cases() {
+  return {
+      {.name = "Hello", .boot = {.payload = "hello"}},
+      {.name = "HelloInTheLeastMemory", .boot = {.payload = "hello", .memory_mib = 32}},
+      {.name = "PsciOneCpu", .boot = {.payload = "psci"}},
+      {.name = "PsciPowerOffByTheBootCpu", .boot = {.payload = "psci", .vcpu_count = 4}},
+      {.name = "PsciPowerOffByAnotherCpu", .boot = {.payload = "psci", .cmdline = "off=1", .vcpu_count = 3}},
+      {.name = "Timer", .boot = {.payload = "timer", .vcpu_count = 4}},
+  };
+}
+
+std::vector<GuestCase> gic_cases() {
+  const bool is_v3 = capabilities().gic_version == 3;
+  return {
+      {.name = "SgiEightCpus", .boot = {.payload = "sgi", .vcpu_count = 8}},
+      {.name = "SgiSeventeenCpus", .boot = {.payload = "sgi", .vcpu_count = 17}, .needs = "GICv3", .available = is_v3},
+      {.name = "SgiThirtyThreeCpus",
+       .boot = {.payload = "sgi", .vcpu_count = 33},
+       .needs = "GICv3",
+       .available = is_v3},
+  };
+}
+
+std::vector<GuestCase> tree_cases() {
+  const bool is_v3 = capabilities().gic_version == 3;
+  return {
+      {.name = "TreeOneCpu", .boot = {.payload = "dtb", .cmdline = expected_tree(1, 32), .memory_mib = 32}},
+      {.name = "TreeEightCpus", .boot = {.payload = "dtb", .cmdline = expected_tree(8, 64), .vcpu_count = 8}},
+      {.name = "TreeSeventeenCpus",
+       .boot = {.payload = "dtb", .cmdline = expected_tree(17, 130), .vcpu_count = 17, .memory_mib = 130},
+       .needs = "GICv3",
+       .available = is_v3},
+      {.name = "TreeWithoutIts",
+       .boot = {.payload = "dtb", .cmdline = expected_tree(1, 64), .options = {"--no-its"}},
+       .needs = "GICv3",
+       .available = is_v3},
+  };
+}
+
+std::vector<GuestCase> feature_cases() {
+  const Capabilities& can = capabilities();
+  return {
+      {.name = "FeaturesOfTheHost",
+       .boot = {.payload = "sysregs", .cmdline = expected_features(can.sve, can.pauth, false)}},
+      {.name = "FeaturesWithoutSve",
+       .boot = {.payload = "sysregs", .cmdline = expected_features(false, can.pauth, false), .options = {"--no-sve"}},
+       .needs = "SVE",
+       .available = can.sve},
+      {.name = "FeaturesWithoutPauth",
+       .boot = {.payload = "sysregs", .cmdline = expected_features(can.sve, false, false), .options = {"--no-pauth"}},
+       .needs = "PAuth",
+       .available = can.pauth},
+      {.name = "FeaturesWithPmu",
+       .boot = {.payload = "sysregs", .cmdline = expected_features(can.sve, can.pauth, true), .options = {"--pmu"}},
+       .needs = "a PMU",
+       .available = can.pmu},
+  };
+}
+
+std::vector<GuestCase> access_cases() {
+  return {
+      {.name = "AccessesWithoutSyndrome", .boot = {.payload = "mmio_abort", .cmdline = "strict=1"}},
+      {.name = "AccessesOfEveryWidth", .boot = {.payload = "mmio_sweep"}},
+  };
+}
+
+std::string name_of(const testing::TestParamInfo<GuestCase>& info) { return info.param.name; }
+
+/// Everything that a person needs to see why a case failed.
+std::string transcript(const ChildProcess& tandem) {
+  return "console:\n" + tandem.output() + "\nstderr:\n" + tandem.errors();
+}
+
+/// Boots and holds the payload to its report: something passed, nothing failed, nothing was skipped.
+class GuestPayloadTest : public testing::TestWithParam<GuestCase> {};
+
+TEST_P(GuestPayloadTest, ReportsSuccessAndPowersOff) {
+  const GuestCase& row = GetParam();
+  if (!row.available) {
+    GTEST_SKIP() << "needs " << row.needs << ", which this is without: " << capabilities().where;
+  }
+  ChildProcess tandem(run_command(row.boot));
+  const std::optional<int> status = tandem.wait();
+  const GuestReport report = parse_report(tandem.output());
+  ASSERT_TRUE(status) << "hangs\n" << transcript(tandem);
+  EXPECT_EQ(*status, 0) << transcript(tandem);
+  EXPECT_EQ(report.exit, 0) << transcript(tandem);
+  EXPECT_GT(report.passed, 0U) << transcript(tandem);
+  for (const std::string& line : report.failures) {
+    ADD_FAILURE() << line;
+  }
+  for (const std::string& line : report.skips) {
+    ADD_FAILURE() << line;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Boot, GuestPayloadTest, testing::ValuesIn(boot_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Gic, GuestPayloadTest, testing::ValuesIn(gic_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Tree, GuestPayloadTest, testing::ValuesIn(tree_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Features, GuestPayloadTest, testing::ValuesIn(feature_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Access, GuestPayloadTest, testing::ValuesIn(access_cases()), name_of);
+
+TEST(TestbedTest, HasKvm) {
+  EXPECT_EQ(::access("/dev/kvm", R_OK | W_OK), 0) << "no /dev/kvm on " << capabilities().where;
+}
+
+TEST(TestbedTest, HasThePageSizeOfTheTable) {
+  EXPECT_EQ(::sysconf(_SC_PAGESIZE), static_cast<long>(capabilities().page_size_bytes)) << capabilities().where;
+}
+
+// ---- The console's two directions
+
+std::string random_text(size_t count, unsigned seed) {
+  static constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/";
+  std::string text(count, '\0');
+  for (char& letter : text) {
+    seed = seed * 1664525U + 1013904223U;
+    letter = kLetters[seed >> 26];
+  }
+  return text;
+}
+
+TEST(ConsoleTest, PastingSixtyFourKibibytesLosesNothing) {
+  const std::string pasted = random_text(65536, 1);
+  ChildProcess tandem(run_command({.payload = "uart_echo", .cmdline = "count=65536"}));
+  const auto ready = tandem.wait_for("READY\n");
+  ASSERT_TRUE(ready) << transcript(tandem);
+  tandem.send(pasted);
+  const auto status = tandem.wait(ChildProcess::Seconds(300));
+  const GuestReport report = parse_report(tandem.output());
+  EXPECT_EQ(status, 0) << tandem.errors();
+  EXPECT_EQ(report.exit, 0);
+  EXPECT_NE(tandem.output().find(pasted, *ready), std::string::npos) << "what came back differs from what was sent";
+}
+
+TEST(ConsoleTest, AGuestThatPrintsWhileNobodyReadsIsNotStalled) {
+  ChildProcess tandem(run_command({.payload = "flood", .cmdline = "count=1048576"}));
+  EXPECT_EQ(tandem.wait(ChildProcess::Seconds(300), false), 0) << tandem.errors();
+}
+
+TEST(ConsoleTest, AnInputThatEndsIsNoReasonToStop) {
+  ChildProcess tandem(run_command({.payload = "timer"}));
+  tandem.close_input();
+  EXPECT_EQ(tandem.wait(), 0) << transcript(tandem);
+  EXPECT_EQ(parse_report(tandem.output()).exit, 0);
+}
+
+// ---- The end of a guest
+
+TEST(PvpanicTest, APanickedGuestEndsWithStatusThreeAndOneLine) {
+  ChildProcess tandem(run_command({.payload = "pvpanic"}));
+  EXPECT_EQ(tandem.wait(), 3) << transcript(tandem);
+  EXPECT_EQ(parse_report(tandem.output()).exit, 0) << transcript(tandem);
+  EXPECT_EQ(std::ranges::count(tandem.errors(), '\n'), 1) << tandem.errors();
+}
+
+}  // namespace
+}  // namespace tandem::tests

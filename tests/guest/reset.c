@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every boot must look like the first. Leaves the machine dirty, then does what a character on the console
+// says: r SYSTEM_RESET, 2 SYSTEM_RESET2 (architectural), v SYSTEM_RESET2 (vendor type), q power off.
+#include "tests/guest/lib/payload.h"
+
+enum { kMsToStart = 20000, kUartIntid = 33, kVirtualTimer = 27, kUartCrAtReset = 0x300 };
+enum { GICD_CTLR = 0x0, GICD_ISENABLER = 0x100, GICD_ISPENDR = 0x200, GICR_WAKER = 0x14, GICR_SGI_FRAME = 0x10000 };
+enum { kProcessorSleep = 1 << 1, kGroupsEnabled = 3, kTimerOn = 1 };
+
+#define VENDOR_RESET 0x80000000UL
+
+static volatile unsigned boots_seen_by_image;  // in .data: loaded afresh at each boot
+static volatile unsigned marker = 0x1234;
+static volatile unsigned others;
+
+static void be_busy(void* unused) {
+  (void)unused;
+  gic_init_cpu();
+  gic_enable(kVirtualTimer);
+  WRITE_SYSREG(cntv_cval_el0, now());
+  WRITE_SYSREG(cntv_ctl_el0, kTimerOn);
+  __atomic_add_fetch(&others, 1, __ATOMIC_RELEASE);
+  for (;;) {
+    (void)read32(kUart + UARTFR);  // an exit to the VMM each time: it must not enter this CPU again after a reset
+  }
+}
+
+static void check_entry(void) {
+  report(boots_seen_by_image == 0 && marker == 0x1234, "reset", "the image is as it was loaded");
+  report((entry.sctlr & 1) == 0 && field(entry.daif, 6, 4) == 0xf && entry.other_arguments == 0, "reset",
+         "the CPU is as the boot protocol says");
+  report((READ_SYSREG(cntv_ctl_el0) & kTimerOn) == 0, "reset", "the virtual timer is off");
+  report(hvc(PSCI_AFFINITY_INFO, mpidr_of(cpu_count() - 1), 0, 0) == (cpu_count() > 1 ? 1 : 0), "reset",
+         "the other CPUs are off");
+}
+
+static void check_gic(void) {
+  const uint32_t ctlr = read32(gic.distributor + GICD_CTLR);
+  report((ctlr & kGroupsEnabled) == 0, "reset", "the distributor is disabled: %x", ctlr);
+  report(read32(gic.distributor + GICD_ISENABLER + 4) == 0, "reset", "no SPI is enabled");
+  report(read32(gic.distributor + GICD_ISPENDR + 4) == 0, "reset", "no SPI is pending");
+  if (gic.version == 3) {
+    const uintptr_t frame = gic_redistributor();
+    report((read32(frame + GICR_WAKER) & kProcessorSleep) != 0, "reset", "the redistributor sleeps");
+    report(read32(frame + GICR_SGI_FRAME + GICD_ISENABLER) == 0, "reset", "no PPI is enabled");
+    report(read32(frame + GICR_SGI_FRAME + GICD_ISPENDR) == 0, "reset", "no PPI or SGI is pending");
+  }
+}
+
+static void print_seeds(void) {
+  unsigned bytes = 0;
+  const void* kaslr = dt_property(dt_find_path("/chosen"), "kaslr-seed", &bytes);
+  const void* seed = dt_property(dt_find_path("/chosen"), "rng-seed", &bytes);
+  print("SEED %lx%lx\n", kaslr == NULL ? 0 : dt_two_cells(kaslr, 0), seed == NULL ? 0 : dt_two_cells(seed, 0));
+}
+
+static void make_dirty(void) {
+  boots_seen_by_image = 1;
+  marker = 0;
+  write32(kUart + UARTIMSC, 0x7f0);
+  write32(gic.distributor + GICD_ISPENDR + 4, ~0U);
+  write32(gic.distributor + GICD_ISENABLER + 4, ~0U);
+  gic_send_sgi(1, 0);
+  memset((void*)entry.dtb, 0xff, dt_total_bytes());
+}
+
+static void start_others(void) {
+  const unsigned count = cpu_count();
+  for (unsigned index = 1; index < count; ++index) {
+    if (start_cpu(index, be_busy, NULL) != PSCI_SUCCESS) {
+      report(false, "reset", "CPU %u does not start", index);
+    }
+  }
+  report(wait_until(&others, count - 1, kMsToStart), "reset", "%u CPUs are up", count);
+}
+
+static void obey(int command) {
+  switch (command) {
+    case 'r':
+      hvc(PSCI_SYSTEM_RESET, 0, 0, 0);
+      break;
+    case '2':
+      hvc(PSCI_SYSTEM_RESET2, 0, 0x1234, 0);
+      break;
+    case 'v':
+      hvc(PSCI_SYSTEM_RESET2, VENDOR_RESET, 0x5678, 0);
+      break;
+    default:
+      return;
+  }
+  report(false, "reset", "the call for %c returned", command);
+}
+
+void payload_main(void) {
+  print("BOOT\n");
+  gic_find();
+  check_entry();
+  check_gic();
+  print_seeds();
+  gic_init();
+  start_others();
+  print("READY\n");
+  const int command = uart_get();
+  if (command != 'q') {
+    make_dirty();
+    obey(command);
+  }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/harness/capabilities.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+
+#include <sys/auxv.h>
+#include <unistd.h>
+
+namespace tandem::tests {
+namespace {
+
+/// One row of the table: a CPU model of scripts/testbed and what it has.
+struct CpuModel {
+  std::string_view name;
+  bool sve;
+  bool pauth;
+  bool pmu;
+};
+
+constexpr std::array kCpuModels{
+    CpuModel{.name = "max", .sve = true, .pauth = true, .pmu = true},
+    CpuModel{.name = "cortex-a72", .sve = false, .pauth = false, .pmu = true},
+};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+[[noreturn]] void give_up(const std::string& why) {
+  std::fprintf(stderr, "capabilities: %s\n", why.c_str());
+  std::exit(1);
+}
+
+Capabilities of_testbed() {
+  const std::string cpu = variable("TANDEM_TESTBED_CPU");
+  const std::string gic = variable("TANDEM_TESTBED_GIC");
+  const std::string kernel = variable("TANDEM_TESTBED_KERNEL");
+  for (const CpuModel& model : kCpuModels) {
+    if (model.name == cpu) {
+      return {.where = "testbed " + cpu + ", GICv" + gic + ", kernel " + kernel,
+              .gic_version = gic == "2" ? 2U : 3U,
+              .sve = model.sve,
+              .pauth = model.pauth,
+              .pmu = model.pmu,
+              .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U};
+    }
+  }
+  give_up("no row for a testbed with CPU '" + cpu + "'");
+}
+
+Capabilities of_this_machine() {
+  constexpr unsigned long kHwcapSve = 1UL << 22;
+  constexpr unsigned long kHwcapPaca = 1UL << 30;
+  std::ifstream interrupts("/proc/interrupts");
+  const std::string text{std::istreambuf_iterator<char>(interrupts), {}};
+  return {.where = "this machine",
+          .gic_version = text.find("GICv3") == std::string::npos ? 2U : 3U,
+          .sve = (getauxval(AT_HWCAP) & kHwcapSve) != 0,
+          .pauth = (getauxval(AT_HWCAP) & kHwcapPaca) != 0,
+          .pmu = text.find("arm-pmu") != std::string::npos,
+          .page_size_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE))};
+}
+
+}  // namespace
+
+const Capabilities& capabilities() {
+  static const Capabilities instance = variable("TANDEM_TESTBED") == "emulated" ? of_testbed() : of_this_machine();
+  return instance;
+}
+
+}  // namespace tandem::tests

@@ -23,7 +23,7 @@ find_package(PkgConfig REQUIRED)
 # Flags of all our own code.
 add_library(tandem_flags INTERFACE)
 target_include_directories(tandem_flags INTERFACE ${CMAKE_SOURCE_DIR})
-target_compile_definitions(tandem_flags INTERFACE FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL)
+target_compile_definitions(tandem_flags INTERFACE SPDLOG_FMT_EXTERNAL)
 target_compile_options(tandem_flags INTERFACE
   -Wall -Wextra -Wshadow -Werror
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual>

@@ -31,6 +31,7 @@ target_compile_options(tandem_flags INTERFACE
 target_link_libraries(tandem_flags INTERFACE Threads::Threads)
 
 if(TANDEM_ARM64)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a)  # for libraries found by name or through pkg-config: the binary is static
   target_compile_options(tandem_flags INTERFACE -ffunction-sections -fdata-sections)
   target_link_options(tandem_flags INTERFACE -static-pie -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now)
 endif()

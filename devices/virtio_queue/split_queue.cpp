@@ -46,9 +46,7 @@ void copy_from_guest(void* out, const std::byte* guest, size_t size_bytes) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
-std::atomic_ref<uint16_t> shared(uint16_t* place) {
-  return std::atomic_ref<uint16_t>(*place);
-}
+std::atomic_ref<uint16_t> shared(uint16_t* place) { return std::atomic_ref<uint16_t>(*place); }
 
 /// Walks `pieces` from byte `offset` on; `copy(piece, done)` moves one run of bytes. @return bytes moved.
 template <typename Piece, typename Copy>
@@ -227,6 +225,14 @@ std::expected<std::optional<DescriptorChain>, RingFault> SplitQueue::pop() {
   return DescriptorChain(head, std::move(pieces));
 }
 
+std::expected<std::optional<DescriptorChain>, RingFault> SplitQueue::pop_or_rearm() {
+  auto chain = pop();
+  if (chain && !*chain && enable_notifications()) {
+    chain = pop();
+  }
+  return chain;
+}
+
 std::expected<void, RingFault> SplitQueue::collect(uint16_t head, DescriptorChain::Pieces& pieces) const {
   Table table{.base = rings_.descriptors, .count = state_.size};
   bool in_indirect = false;
@@ -287,7 +293,20 @@ void SplitQueue::push(DescriptorChain chain, uint32_t written_bytes) {
   keep_spare(std::move(chain.pieces_));
 }
 
+void SplitQueue::push_together(std::span<Filled> buffers) {
+  for (Filled& buffer : buffers) {
+    write_used(buffer.chain.head(), buffer.written_bytes);
+    keep_spare(std::move(buffer.chain.pieces_));
+  }
+  publish_used();
+}
+
 void SplitQueue::push_head(uint16_t head, uint32_t written_bytes) {
+  write_used(head, written_bytes);
+  publish_used();
+}
+
+void SplitQueue::write_used(uint16_t head, uint32_t written_bytes) {
   if (in_flight() == 0) {
     return;  // the queue was reset since
   }
@@ -296,8 +315,13 @@ void SplitQueue::push_head(uint16_t head, uint32_t written_bytes) {
   std::memcpy(rings_.used + kUsedHeaderBytes + slot * sizeof element, &element, sizeof element);
   ++state_.next_used;
   ++unsignalled_;
-  // The driver may look at the element, and at what was written to the buffer, as soon as it sees the index.
-  shared(reinterpret_cast<uint16_t*>(rings_.used) + 1).store(state_.next_used, std::memory_order_release);
+}
+
+void SplitQueue::publish_used() {
+  if (state_.ready) {
+    // The driver may look at the elements, and at what was written to the buffers, as soon as it sees the index.
+    shared(reinterpret_cast<uint16_t*>(rings_.used) + 1).store(state_.next_used, std::memory_order_release);
+  }
 }
 
 bool SplitQueue::should_notify() {
@@ -355,9 +379,7 @@ void SplitQueue::keep_spare(DescriptorChain::Pieces pieces) {
   }
 }
 
-uint16_t SplitQueue::avail_index() const {
-  return shared(rings_.avail + 1).load(std::memory_order_acquire);
-}
+uint16_t SplitQueue::avail_index() const { return shared(rings_.avail + 1).load(std::memory_order_acquire); }
 
 uint16_t SplitQueue::used_event() const {
   return shared(rings_.avail + 2 + state_.size).load(std::memory_order_relaxed);

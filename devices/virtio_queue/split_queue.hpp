@@ -74,9 +74,9 @@ class DescriptorChain {
 ///
 /// ```
 /// while (true) {
-///   auto chain = queue.pop();
+///   auto chain = queue.pop_or_rearm();
 ///   if (!chain) { transport.set_needs_reset(text_of(chain.error())); return; }
-///   if (!*chain) { if (queue.enable_notifications()) continue; else break; }
+///   if (!*chain) { break; }
 ///   … queue.push(std::move(**chain), written_bytes);
 /// }
 /// if (queue.should_notify()) transport.notify_used(index);
@@ -122,6 +122,9 @@ class SplitQueue {
   /// The next available buffer; nothing when there is none. Never blocks, never returns a buffer twice.
   [[nodiscard]] std::expected<std::optional<DescriptorChain>, RingFault> pop();
 
+  /// As `pop`; when there is none, the driver rings the doorbell for the next one.
+  [[nodiscard]] std::expected<std::optional<DescriptorChain>, RingFault> pop_or_rearm();
+
   /// Puts back a buffer as if it had not been popped. Until the driver makes more available, `enable_notifications`
   /// does not count it: a device that waits for more buffers than there are does not spin.
   /// @pre `chain` was popped last of all, or just before the one put back last.
@@ -130,6 +133,13 @@ class SplitQueue {
   /// Returns a buffer to the driver; drops it when the queue was reset since.
   /// @param written_bytes  bytes written to its device-writable part, from its start.
   void push(DescriptorChain chain, uint32_t written_bytes);
+  /// A buffer to be returned, and how many bytes were written to it.
+  struct Filled {
+    DescriptorChain chain;
+    uint32_t written_bytes;
+  };
+  /// Returns buffers that together hold one thing: the driver sees none of them before it can see all.
+  void push_together(std::span<Filled> buffers);
   /// As `push` for a buffer known by its head only (completions that outlive the chain).
   void push_head(uint16_t head, uint32_t written_bytes);
 
@@ -155,6 +165,8 @@ class SplitQueue {
   [[nodiscard]] std::expected<Table, RingFault> indirect_table(uint64_t addr, uint32_t size_bytes) const;
   [[nodiscard]] DescriptorChain::Pieces take_spare();
   void keep_spare(DescriptorChain::Pieces pieces);
+  void write_used(uint16_t head, uint32_t written_bytes);
+  void publish_used();
   [[nodiscard]] uint16_t avail_index() const;
   [[nodiscard]] uint16_t used_event() const;
   void set_used_flags(uint16_t flags);

@@ -43,8 +43,9 @@ GuestQueue::ChainBuilder& GuestQueue::ChainBuilder::indirect() {
 GuestQueue::GuestChain GuestQueue::ChainBuilder::build() {
   GuestChain chain;
   for (const Descriptor& piece : pieces_) {
-    if ((piece.flags & kDescWrite) != 0) {
-      chain.writable.push_back(GuestRange::create(GuestAddr(piece.addr), piece.len).value());
+    const auto range = GuestRange::create(GuestAddr(piece.addr), piece.len);
+    if (range && (piece.flags & kDescWrite) != 0) {
+      chain.writable.push_back(*range);
     }
   }
   std::vector<Descriptor> direct = pieces_;
@@ -117,31 +118,19 @@ void GuestQueue::set_descriptor(uint16_t index, const Descriptor& descriptor) {
   ram_->write(place(state_.desc_addr, kDescriptorBytes * index), std::as_bytes(std::span(&descriptor, 1)));
 }
 
-void GuestQueue::set_avail_flags(uint16_t flags) {
-  put16(place(state_.driver_addr, 0), flags);
-}
-void GuestQueue::set_avail_index(uint16_t index) {
-  put16(place(state_.driver_addr, 2), index);
-}
+void GuestQueue::set_avail_flags(uint16_t flags) { put16(place(state_.driver_addr, 0), flags); }
+void GuestQueue::set_avail_index(uint16_t index) { put16(place(state_.driver_addr, 2), index); }
 void GuestQueue::set_used_event(uint16_t index) {
   put16(place(state_.driver_addr, 4 + 2 * uint64_t{state_.size}), index);
 }
-uint16_t GuestQueue::avail_index() const {
-  return get16(place(state_.driver_addr, 2));
-}
-uint16_t GuestQueue::used_flags() const {
-  return get16(place(state_.device_addr, 0));
-}
-uint16_t GuestQueue::used_index() const {
-  return get16(place(state_.device_addr, 2));
-}
+uint16_t GuestQueue::avail_index() const { return get16(place(state_.driver_addr, 2)); }
+uint16_t GuestQueue::used_flags() const { return get16(place(state_.device_addr, 0)); }
+uint16_t GuestQueue::used_index() const { return get16(place(state_.device_addr, 2)); }
 uint16_t GuestQueue::avail_event() const {
   return get16(place(state_.device_addr, 4 + kUsedElementBytes * state_.size));
 }
 
-GuestAddr GuestQueue::place(uint64_t ring_addr, uint64_t offset) const {
-  return GuestAddr(ring_addr + offset);
-}
+GuestAddr GuestQueue::place(uint64_t ring_addr, uint64_t offset) const { return GuestAddr(ring_addr + offset); }
 
 void GuestQueue::put16(GuestAddr addr, uint16_t value) const {
   TANDEM_ASSERT(ram_->memory().store(addr, value, std::memory_order_release), "rings are in RAM");

@@ -41,7 +41,7 @@ class GuestQueue {
   /// A buffer that was made available.
   struct GuestChain {
     uint16_t head = 0;
-    std::vector<GuestRange> writable;  ///< Device-writable pieces, in order.
+    std::vector<GuestRange> writable;  ///< Device-writable pieces that are not empty, in order.
   };
   struct Used {
     uint16_t head;

@@ -162,6 +162,22 @@ TEST_F(SplitQueueTest, ReturnedBuffersReachTheDriver) {
   EXPECT_EQ(queue_.in_flight(), 0U);
 }
 
+TEST_F(SplitQueueTest, BuffersReturnedTogetherReachTheDriverInOrder) {
+  set_up(0);
+  const auto first = driver_.chain().writable(4).submit();
+  const auto second = driver_.chain().writable(4).submit();
+  std::vector<SplitQueue::Filled> buffers;
+  buffers.push_back({.chain = pop_one(), .written_bytes = 4});
+  buffers.push_back({.chain = pop_one(), .written_bytes = 1});
+  queue_.push_together(buffers);
+  EXPECT_EQ(queue_.in_flight(), 0U);
+  const auto used = {driver_.take_used(), driver_.take_used()};
+  EXPECT_EQ(used.begin()[0]->head, first.head);
+  EXPECT_EQ(used.begin()[0]->len, 4U);
+  EXPECT_EQ(used.begin()[1]->head, second.head);
+  EXPECT_EQ(used.begin()[1]->len, 1U);
+}
+
 TEST_F(SplitQueueTest, AQueueOfOneDescriptorWorks) {
   GuestQueue driver(ram_, 1);
   ASSERT_TRUE(queue_.configure(driver.state(), 0));
@@ -304,6 +320,20 @@ TEST_F(SplitQueueTest, ABufferThatCameBeforeDoorbellsWereOnIsReported) {
 }
 
 // --- Set-up and state ---
+
+TEST_F(SplitQueueTest, FindingTheRingEmptyTurnsDoorbellsOn) {
+  set_up(0);
+  queue_.disable_notifications();
+  driver_.chain().readable("x").submit();
+  auto chain = queue_.pop_or_rearm();
+  ASSERT_TRUE(chain && *chain);
+  EXPECT_EQ(driver_.used_flags(), 1U);
+  queue_.push(*std::move(*chain), 0);
+  chain = queue_.pop_or_rearm();
+  ASSERT_TRUE(chain);
+  EXPECT_FALSE(*chain);
+  EXPECT_EQ(driver_.used_flags(), 0U);
+}
 
 TEST_F(SplitQueueTest, ARestoredQueueGoesOnWhereItWas) {
   set_up(0);

@@ -25,7 +25,6 @@ Result<void> VirtioRng::pause() {
 
 Result<void> VirtioRng::resume() {
   paused_ = false;
-  serve();
   return {};
 }
 
@@ -42,7 +41,6 @@ void VirtioRng::write_config(uint64_t /*offset*/, std::span<const std::byte> /*b
 
 void VirtioRng::activate(const VirtioActivation& activation) {
   active_.emplace(activation);
-  serve();
 }
 
 void VirtioRng::notify(uint16_t queue) {

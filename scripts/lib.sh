@@ -28,6 +28,9 @@ is_arm64_host() { [ "$(uname -m)" = aarch64 ] && [ -e /dev/kvm ]; }
 # content_key FILE…: a key that changes when a file's content changes.
 content_key() { cat -- "$@" | sha256sum | cut -c1-16; }
 
+# text_key TEXT…: a key that changes when a text changes.
+text_key() { printf '%s\0' "$@" | sha256sum | cut -c1-16; }
+
 # with_lock NAME COMMAND…: runs COMMAND while no other script holds the lock NAME.
 with_lock() {
   local name=$1

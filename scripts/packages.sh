@@ -10,8 +10,8 @@ readonly tandem_debian="$tandem_cache/debian"
 
 _apt_get() { apt-get -q -o APT::Sandbox::User=root "$@" </dev/null; }
 
-# _refresh_lists NAME: makes the package lists know NAME:arm64 (they do not after arm64 was just added).
-_refresh_lists() {
+# refresh_lists NAME: makes the package lists know NAME:arm64 (they do not after arm64 was just added).
+refresh_lists() {
   apt-cache show --no-all-versions "$1" >/dev/null 2>&1 && return 0
   [ "$(id -u)" = 0 ] || die "the package lists do not know $1, and only root can update them"
   say "updating package lists for $1"
@@ -29,7 +29,7 @@ _stamp_is_fresh() {
 _unpack_package() {
   local name=$1 stamp=$2 work dir deb
   _stamp_is_fresh "$stamp" && return 0
-  _refresh_lists "$name:arm64" || die "no package $name for arm64 in the package lists"
+  refresh_lists "$name:arm64" || die "no package $name for arm64 in the package lists"
   deb=$(apt-get -q --print-uris download "$name:arm64" 2>/dev/null | cut -d ' ' -f 2 | tail -n 1)
   [ -n "$deb" ] || die "apt-get does not offer $name:arm64"
   dir="$tandem_debian/${deb%.deb}"
@@ -61,7 +61,7 @@ unpacked_package() {
 _name_stock_kernel() {
   local meta
   for meta in "linux-image-6.12-$1" "linux-image-$1"; do
-    _refresh_lists "$meta:arm64" || continue
+    refresh_lists "$meta:arm64" || continue
     apt-cache depends --important "$meta:arm64" | sed -n 's/^ *Depends: \(linux-image-6\.[0-9.]*[^:]*\).*/\1/p' | grep -v unsigned | head -n 1
     return 0
   done
@@ -136,6 +136,11 @@ loadable_kernel() {
   echo "$image"
 }
 
+# modules_package KERNEL: prints the directory of the package with the kernel's modules; nothing if all is built in.
+modules_package() {
+  case $1 in stock | stock-16k) stock_kernel_package "$1" ;; esac
+}
+
 # copy_modules PACKAGE_DIR ROOT NAME…: copies the kernel modules and all they need, decompressed, with
 # an index, from an unpacked kernel package.
 copy_modules() {
@@ -155,6 +160,16 @@ copy_modules() {
     done
   cp "$package/lib/modules/$release/"modules.{order,builtin,builtin.modinfo} "$root/lib/modules/$release/"
   depmod -b "$root" "$release"
+}
+
+# start_initramfs ROOT INIT: puts busybox and the first process into the directory ROOT.
+start_initramfs() {
+  local busybox
+  busybox=$(unpacked_package busybox-static) || exit
+  chmod 755 "$1"
+  mkdir -p "$1"/{bin,dev,proc,sys,mnt,root,tmp}
+  cp "$busybox/bin/busybox" "$1/bin/"
+  install -m 755 "$2" "$1/init"
 }
 
 # pack_initramfs DIR FILE: writes DIR as an uncompressed archive: unpacking costs more than loading here.

@@ -87,7 +87,8 @@ def environment(names):
 
 
 def session_frames(options, window):
-    frames = [frame(b"M", tag, mode[:2], path) for tag, mode, path in map(split_mount, options.mount)]
+    mounts = sorted(map(split_mount, options.mount), key=lambda mount: len(mount[2]))  # outer before inner
+    frames = [frame(b"M", *mount) for mount in mounts]
     frames += [frame(b"L", *link.split(":", 1)) for link in options.link]
     frames += [frame(b"V", f"{name}={value}") for name, value in environment(options.env).items()]
     frames += [frame(b"A", argument) for argument in options.command]

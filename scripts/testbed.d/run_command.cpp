@@ -3,16 +3,8 @@
 // environment, command) from the port that leads to testbed.d/streams.py, runs the command, and
 // carries its streams and exit status as frames. Frame: type (1 byte), length (u32, little-endian), bytes.
 
-#include <cerrno>
-#include <csignal>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <string>
-#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -20,24 +12,32 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
 
 // From the testbed: what to set up, then kStart; kInput any time after it, empty at end of file.
 enum FrameType : char {
-  kMount = 'M',         // tag, "rw" or "ro", path; separated by NUL
-  kLink = 'L',          // target, path
-  kEnvironment = 'V',   // NAME=VALUE
-  kDirectory = 'D',     // path
-  kArgument = 'A',      // one argument of the command
-  kTerminal = 'T',      // rows (u16), columns (u16): before kStart asks for a terminal, after it resizes
+  kMount = 'M',        // tag, "rw" or "ro", path; separated by NUL
+  kLink = 'L',         // target, path
+  kEnvironment = 'V',  // NAME=VALUE
+  kDirectory = 'D',    // path
+  kArgument = 'A',     // one argument of the command
+  kTerminal = 'T',     // rows (u16), columns (u16): before kStart asks for a terminal, after it resizes
   kStart = 'G',
   kInput = 'I',
   // To the testbed.
   kOutput = 'O',
   kError = 'E',
-  kExit = 'X',          // exit status (1 byte)
+  kExit = 'X',  // exit status (1 byte)
 };
 
 constexpr size_t kChunk = 32768;
@@ -70,8 +70,10 @@ void send(int port, FrameType type, std::string_view bytes) {
 std::vector<std::string> split(const std::string& bytes) {
   std::vector<std::string> parts(1);
   for (char c : bytes) {
-    if (c == '\0') parts.emplace_back();
-    else parts.back() += c;
+    if (c == '\0')
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -87,7 +89,8 @@ void mount_share(const std::string& body) {
   if (parts.size() != 3) return;
   make_directories(parts[2]);
   const unsigned long flags = parts[1] == "ro" ? MS_RDONLY : 0;
-  if (mount(parts[0].c_str(), parts[2].c_str(), "9p", flags, "trans=virtio,version=9p2000.L,msize=512000,cache=readahead") != 0)
+  if (mount(parts[0].c_str(), parts[2].c_str(), "9p", flags,
+            "trans=virtio,version=9p2000.L,msize=512000,cache=readahead") != 0)
     give_up(("mount " + parts[2]).c_str());
 }
 
@@ -155,8 +158,10 @@ void open_pipes(Streams& ours, int theirs[3]) {
 
 pid_t start(const Command& command, Streams& ours) {
   int theirs[3];
-  if (command.wants_terminal) open_terminal(command, ours, theirs);
-  else open_pipes(ours, theirs);
+  if (command.wants_terminal)
+    open_terminal(command, ours, theirs);
+  else
+    open_pipes(ours, theirs);
   const pid_t pid = fork();
   if (pid < 0) give_up("fork");
   if (pid == 0) become(command, theirs);
@@ -228,15 +233,32 @@ class Session {
 
   void handle(char type, const std::string& body) {
     switch (type) {
-      case kMount: mount_share(body); break;
-      case kLink: make_link(body); break;
-      case kEnvironment: command_.environment.push_back(body); break;
-      case kDirectory: command_.directory = body; break;
-      case kArgument: command_.arguments.push_back(body); break;
-      case kTerminal: set_window(body); break;
-      case kInput: take_input(body); break;
-      case kStart: pid_ = start(command_, streams_); break;
-      default: break;
+      case kMount:
+        mount_share(body);
+        break;
+      case kLink:
+        make_link(body);
+        break;
+      case kEnvironment:
+        command_.environment.push_back(body);
+        break;
+      case kDirectory:
+        command_.directory = body;
+        break;
+      case kArgument:
+        command_.arguments.push_back(body);
+        break;
+      case kTerminal:
+        set_window(body);
+        break;
+      case kInput:
+        take_input(body);
+        break;
+      case kStart:
+        pid_ = start(command_, streams_);
+        break;
+      default:
+        break;
     }
   }
 
@@ -248,19 +270,25 @@ class Session {
   }
 
   void take_input(const std::string& body) {
-    if (!body.empty()) input_ += body;
-    else input_ended_ = true;
+    if (!body.empty())
+      input_ += body;
+    else
+      input_ended_ = true;
     feed_input();
   }
 
   void feed_input() {
     if (streams_.input >= 0 && !input_.empty()) {
       const ssize_t n = write(streams_.input, input_.data(), input_.size());
-      if (n > 0) input_.erase(0, static_cast<size_t>(n));
-      else if (n < 0 && errno != EAGAIN && errno != EINTR) close_input();
+      if (n > 0)
+        input_.erase(0, static_cast<size_t>(n));
+      else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        close_input();
     }
-    if (streams_.input < 0) input_.clear();
-    else if (input_.empty() && input_ended_) close_input();
+    if (streams_.input < 0)
+      input_.clear();
+    else if (input_.empty() && input_ended_)
+      close_input();
   }
 
   void close_input() {
@@ -295,7 +323,8 @@ class Session {
   // What the command wrote before it ended is in the pipes; a terminal may still be passing it on.
   void drain() {
     const int patience_ms = command_.wants_terminal ? 200 : 0;
-    for (pollfd out = {streams_.output, POLLIN, 0}; out.fd >= 0 && poll(&out, 1, patience_ms) > 0; out.fd = streams_.output)
+    for (pollfd out = {streams_.output, POLLIN, 0}; out.fd >= 0 && poll(&out, 1, patience_ms) > 0;
+         out.fd = streams_.output)
       pass(streams_.output, kOutput);
     while (streams_.error >= 0 && pass(streams_.error, kError)) continue;
   }

@@ -164,10 +164,11 @@ copy_modules() {
 
 # start_initramfs ROOT INIT: puts busybox and the first process into the directory ROOT.
 start_initramfs() {
-  local busybox
+  local busybox name
   busybox=$(unpacked_package busybox-static) || exit
   chmod 755 "$1"
-  mkdir -p "$1"/{bin,dev,proc,sys,mnt,root,tmp}
+  mkdir -p "$1"/{bin,dev,proc,sys,mnt,root,tmp,usr}
+  for name in sbin usr/bin usr/sbin; do ln -s /bin "$1/$name"; done
   cp "$busybox/bin/busybox" "$1/bin/"
   install -m 755 "$2" "$1/init"
 }

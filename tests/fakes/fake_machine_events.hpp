@@ -15,7 +15,10 @@ class FakeMachineEvents final : public MachineEvents {
   void on_system_reset(const SystemResetExit& reset) override { resets.push_back(reset); }
   void on_crash(std::string reason) override { crashes.push_back(std::move(reason)); }
 
+  void on_quit() override { ++quits; }
+
   int offs = 0;
+  int quits = 0;
   std::vector<SystemResetExit> resets;
   std::vector<std::string> crashes;
 };

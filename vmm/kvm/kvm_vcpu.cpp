@@ -28,6 +28,12 @@ void set_feature(kvm_vcpu_init& init, unsigned feature) { init.features[feature 
 
 }  // namespace
 
+VcpuFeatures KvmVcpu::supported_features(const Kvm& kvm) {
+  return {.sve = kvm.capability(KVM_CAP_ARM_SVE) != 0,
+          .pauth = kvm.capability(KVM_CAP_ARM_PTRAUTH_ADDRESS) != 0 && kvm.capability(KVM_CAP_ARM_PTRAUTH_GENERIC) != 0,
+          .pmu = kvm.capability(KVM_CAP_ARM_PMU_V3) != 0};
+}
+
 Result<std::unique_ptr<KvmVcpu>> KvmVcpu::create(const KvmVm& vm, unsigned index, VcpuFeatures features) {
   UniqueFd fd(TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_CREATE_VCPU, "KVM_CREATE_VCPU", static_cast<unsigned long>(index))));
   MappedRegion run =
@@ -70,7 +76,8 @@ Result<void> KvmVcpu::reset() { return init(); }
 
 Result<void> KvmVcpu::init_pmu(devices::Intid intid) const {
   const int interrupt = static_cast<int>(intid.value());
-  TANDEM_TRY(set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_IRQ, &interrupt, "(PMU interrupt)"));
+  TANDEM_TRY(
+      set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_IRQ, &interrupt, "(PMU interrupt)"));
   return set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_INIT, nullptr, "(PMU init)");
 }
 
@@ -109,8 +116,7 @@ VmExit KvmVcpu::run() {
     return InterruptedExit{};
   }
   const uint64_t pc = read_register(kRegPc).value_or(0);
-  return FailureExit{
-      fmt::format("{} (guest PC {:#x})", Error::from_errno("KVM_RUN", error).message(), pc)};
+  return FailureExit{fmt::format("{} (guest PC {:#x})", Error::from_errno("KVM_RUN", error).message(), pc)};
 }
 
 VmExit KvmVcpu::decode_exit() {

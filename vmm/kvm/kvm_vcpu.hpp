@@ -22,6 +22,9 @@ struct VcpuFeatures {
 /// A vCPU of KVM. Its registers are at their reset values after `create`, and after each `reset`.
 class KvmVcpu final : public Vcpu {
  public:
+  /// What this host can give a vCPU.
+  static VcpuFeatures supported_features(const Kvm& kvm);
+
   /// Creates and initialises vCPU `index`; all but vCPU 0 are off until the guest's PSCI CPU_ON.
   static Result<std::unique_ptr<KvmVcpu>> create(const KvmVm& vm, unsigned index, VcpuFeatures features);
 

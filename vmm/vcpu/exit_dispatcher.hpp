@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-/// What a vCPU may ask of its machine. The vCPU that asks parks itself and is not entered again before the machine
+/// What vCPUs and devices may ask of their machine. A vCPU that asks parks itself and is not entered again before the machine
 /// resumes it. @thread any.
 class MachineEvents {
  public:
@@ -18,6 +18,8 @@ class MachineEvents {
   virtual void on_system_reset(const SystemResetExit& reset) = 0;
   /// The guest, or KVM beneath it, is beyond help. @param reason  one line.
   virtual void on_crash(std::string reason) = 0;
+  /// The user asked at the console for the end.
+  virtual void on_quit() = 0;
 };
 
 /// Whether a vCPU goes on after an exit.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/machine/device_set.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/fakes/fake_irq_sink.hpp"
+#include "tests/fakes/fake_machine_events.hpp"
+#include "vmm/machine/board_layout.hpp"
+
+namespace tandem {
+namespace {
+
+/// Keeps the doorbells it is given.
+struct FakeDoorbellHost final : devices::DoorbellHost {
+  Result<void> add_doorbell(GuestAddr addr, uint32_t value, int /*event_fd*/) override {
+    doorbells.emplace_back(addr.value(), value);
+    return {};
+  }
+  std::vector<std::pair<uint64_t, uint32_t>> doorbells;
+};
+
+constexpr auto kRam = GuestRange::fixed(0x4000'0000, 0x20'0000);
+constexpr uint32_t kVirtioMagic = 0x74726976;
+
+class DeviceSetTest : public ::testing::Test {
+ protected:
+  Result<std::unique_ptr<DeviceSet>> create(const MachineSpec& spec) {
+    return DeviceSet::create(
+        spec,
+        {.loop = *loop_, .irqs = irqs_, .doorbells = doorbells_, .memory = memory_, .ram = ram_, .events = events_});
+  }
+  static MachineSpec spec_without_console() {
+    MachineSpec spec;
+    spec.console.kind = ConsoleSpec::Kind::kNone;
+    return spec;
+  }
+
+  std::unique_ptr<EventLoop> loop_ = EventLoop::create().value();
+  devices::FakeIrqSink irqs_;
+  FakeDoorbellHost doorbells_;
+  GuestRam ram_ = GuestRam::create_anonymous(kRam).value();
+  GuestMemory memory_{{{kRam, ram_.bytes()}}};
+  FakeMachineEvents events_;
+};
+
+TEST_F(DeviceSetTest, TheConsoleIsAtItsAddress) {
+  const auto set = create(spec_without_console()).value();
+  constexpr uint64_t kUartPeriphId0 = 0xfe0;
+  EXPECT_EQ(set->bus().read(board::kUart.base().plus(kUartPeriphId0).value(), 4), 0x11U);
+}
+
+TEST_F(DeviceSetTest, VirtioDevicesFillTheSlotsInOrder) {
+  const auto set = create(spec_without_console()).value();
+  EXPECT_EQ(set->bus().read(board::virtio_window(0).base(), 4), kVirtioMagic);
+  EXPECT_EQ(set->edge_interrupts(), std::vector{board::virtio_irq(0)});
+  EXPECT_EQ(set->bus().read(board::virtio_window(1).base(), 4), 0U);
+}
+
+TEST_F(DeviceSetTest, EveryQueueHasADoorbellOfItsOwn) {
+  const auto set = create(spec_without_console()).value();
+  const uint64_t doorbell = board::virtio_window(0).base().value() + 0x50;
+  EXPECT_EQ(doorbells_.doorbells, (std::vector<std::pair<uint64_t, uint32_t>>{{doorbell, 0}}));
+}
+
+TEST_F(DeviceSetTest, WithoutRngThereIsNoVirtioDevice) {
+  MachineSpec spec = spec_without_console();
+  spec.rng = false;
+  const auto set = create(spec).value();
+  EXPECT_EQ(set->bus().read(board::virtio_window(0).base(), 4), 0U);
+  EXPECT_TRUE(set->edge_interrupts().empty());
+}
+
+TEST_F(DeviceSetTest, EveryDeviceHasANode) {
+  const auto set = create(spec_without_console()).value();
+  devices::FdtNode root("");
+  set->describe(root);
+  for (const std::string_view name : {"serial@9000000", "virtio_mmio@a000000"}) {
+    EXPECT_TRUE(std::ranges::any_of(root.children(), [&](const auto& child) { return child.name() == name; })) << name;
+  }
+}
+
+TEST_F(DeviceSetTest, AConsoleThatCannotBeOpenedIsAnErrorThatNamesIt) {
+  MachineSpec spec = spec_without_console();
+  spec.console = {.kind = ConsoleSpec::Kind::kFile, .path = "/nonexistent/console"};
+  const auto set = create(spec);
+  ASSERT_FALSE(set);
+  EXPECT_TRUE(set.error().message().starts_with("--console: ")) << set.error().message();
+}
+
+TEST_F(DeviceSetTest, PauseResetAndResumeReachEveryDevice) {
+  const auto set = create(spec_without_console()).value();
+  EXPECT_TRUE(set->pause());
+  EXPECT_TRUE(set->reset());
+  EXPECT_TRUE(set->resume());
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <span>
+#include <variant>
+
+#include "vmm/cli/command_line.hpp"
+#include "vmm/cli/error_line.hpp"
+#include "vmm/cli/exit_status.hpp"
+#include "vmm/cli/run_command.hpp"
+
+namespace tandem::cli {
+namespace {
+
+int perform(const TextRequest& request) {
+  const bool written = std::fputs(request.text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  return written ? kExitSuccess : kExitFailure;
+}
+
+int perform(const RunRequest& request) { return run(request); }
+
+}  // namespace
+}  // namespace tandem::cli
+
+int main(int argc, char** argv) {
+  using namespace tandem::cli;
+  const auto request = parse_command_line({argv, static_cast<size_t>(argc)});
+  if (!request) {
+    print_error_line(request.error().message());
+    return kExitUsage;
+  }
+  return std::visit([](const auto& what) { return perform(what); }, *request);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/cli/run_command.hpp"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "vmm/cli/error_line.hpp"
+#include "vmm/cli/exit_status.hpp"
+#include "vmm/lib/unique_fd/unique_fd.hpp"
+#include "vmm/machine/machine.hpp"
+
+namespace tandem::cli {
+namespace {
+
+Result<void> write_file(const std::string& path, std::span<const std::byte> bytes) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
+  if (!file) {
+    return fail_errno("{}", path);
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) {
+      return fail_errno("{}", path);
+    }
+    bytes = bytes.subspan(written < 0 ? 0 : static_cast<size_t>(written));
+  }
+  return {};
+}
+
+/// Builds the machine and runs it. All that it held is given back on return, the terminal included.
+Result<MachineEnd> build_and_run(const RunRequest& request) {
+  const std::unique_ptr<Machine> machine = TANDEM_TRY(Machine::create(request.spec));
+  if (!request.dump_dtb_path.empty()) {
+    const auto tree = TANDEM_TRY(machine->device_tree());
+    TANDEM_TRY(with_context(write_file(request.dump_dtb_path, tree), "--dump-dtb"));
+  }
+  if (request.dry_run) {
+    return MachineEnd{MachineEnd::Kind::kPoweredOff, {}};
+  }
+  return machine->run();
+}
+
+int status_of(MachineEnd::Kind kind) {
+  switch (kind) {
+    case MachineEnd::Kind::kPoweredOff:
+      return kExitSuccess;
+    case MachineEnd::Kind::kCrashed:
+      return kExitGuestCrashed;
+    case MachineEnd::Kind::kStopped:
+    case MachineEnd::Kind::kFailed:
+      return kExitFailure;
+  }
+  TANDEM_UNREACHABLE("every kind returns above");
+}
+
+}  // namespace
+
+int run(const RunRequest& request) {
+  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(2), not the end of the VM
+  ::mallopt(M_ARENA_MAX, 1);   // a heap for each thread would cost more memory than contention costs time
+  log::set_level(request.log_level);
+  const auto end = build_and_run(request);
+  if (!end) {
+    print_error_line("run: " + end.error().message());
+    return kExitFailure;
+  }
+  if (!end->reason.empty()) {
+    print_error_line("run: " + end->reason);
+  }
+  return status_of(end->kind);
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/bus/device_executor.hpp"
+#include "devices/bus/doorbell_host.hpp"
+#include "devices/bus/fdt_node.hpp"
+#include "devices/bus/irq_line.hpp"
+#include "devices/bus/mmio_bus.hpp"
+#include "vmm/lib/guest_memory/guest_memory.hpp"
+#include "vmm/lib/guest_memory/guest_ram.hpp"
+#include "vmm/lib/state/component.hpp"
+#include "vmm/machine/machine_spec.hpp"
+#include "vmm/vcpu/exit_dispatcher.hpp"
+
+namespace tandem {
+
+/// The devices of one machine: which there are, at which address, on which interrupt.
+class DeviceSet {
+ public:
+  /// What devices touch of the machine; all outlive the set.
+  struct Host {
+    EventLoop& loop;
+    devices::IrqSink& irqs;
+    devices::DoorbellHost& doorbells;
+    const GuestMemory& memory;
+    GuestRam& ram;
+    MachineEvents& events;
+  };
+
+  /// Opens what the spec names, builds and places the devices.
+  /// @pre     the loop is not running.
+  /// @errors  as the host's files, interfaces and terminals are; nothing is left behind.
+  static Result<std::unique_ptr<DeviceSet>> create(const MachineSpec& spec, const Host& host);
+  DeviceSet(const DeviceSet&) = delete;
+  DeviceSet& operator=(const DeviceSet&) = delete;
+  /// @pre the loop is not running.
+  ~DeviceSet();
+
+  [[nodiscard]] devices::MmioBus& bus() { return bus_; }
+  /// Interrupts that `IrqSink::pulse` will be called with.
+  [[nodiscard]] std::vector<devices::Intid> edge_interrupts() const;
+  /// Adds the node of every device to `root`.
+  void describe(devices::FdtNode& root) const;
+
+  /// Component's calls, for every device. @pre every vCPU is parked.
+  Result<void> pause();
+  Result<void> resume();
+  Result<void> reset();
+
+ private:
+  /// A device and what it owns on the host's side, under one mutex.
+  struct Parts;
+  /// Parts of a device behind a virtio transport.
+  struct VirtioParts;
+
+  /// How the machine reaches a device, whatever its type.
+  struct Attached {
+    devices::DeviceExecutor* executor;
+    Component* component;
+    std::function<void(devices::FdtNode& root)> describe;
+  };
+
+  explicit DeviceSet(const Host& host);
+  Result<void> add_platform_devices(const MachineSpec& spec);
+  Result<void> add_uart(const ConsoleSpec& console);
+  Result<void> add_virtio_devices(const MachineSpec& spec);
+  Result<void> add_disk(const DiskSpec& disk);
+  Result<void> add_net(const NetSpec& net);
+  Result<void> add_console(const ConsoleSpec& console);
+  Result<void> add_rng();
+  Result<void> add_balloon();
+
+  /// Puts `device` on the bus, and into the list. @pre `parts` own `device`.
+  template <typename Device>
+  Result<void> attach(std::unique_ptr<Parts> parts, Device& device, const devices::FdtPlacement& placement);
+  /// Puts the device in `parts` behind a transport in the next free slot.
+  Result<void> attach_virtio(std::unique_ptr<VirtioParts> parts);
+  Result<void> for_each_component(Result<void> (Component::*call)());
+
+  Host host_;
+  devices::MmioBus bus_;
+  std::vector<std::unique_ptr<Parts>> parts_;
+  std::vector<Attached> attached_;
+  unsigned virtio_slots_used_ = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/machine/guest_loader.hpp"
+
+#include "vmm/boot/fdt_builder.hpp"
+#include "vmm/machine/board_layout.hpp"
+
+namespace tandem {
+
+Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
+  boot::KernelImage kernel = TANDEM_TRY(boot::load_kernel_image(spec.boot.kernel));
+  std::optional<boot::SealedImage> initrd;
+  if (!spec.boot.initrd.empty()) {
+    initrd = TANDEM_TRY(boot::load_initrd(spec.boot.initrd, spec.memory_bytes));
+  }
+  return GuestLoader(spec.boot.cmdline, std::move(kernel), std::move(initrd));
+}
+
+Result<GuestLoader::Plan> GuestLoader::plan(const devices::FdtNode& hardware, GuestRange ram) const {
+  const boot::BootSeeds seeds = TANDEM_TRY(boot::BootSeeds::draw());
+  const std::string console = "/" + devices::fdt_unit_name("serial", board::kUart.base());
+  const auto build = [&](std::optional<GuestRange> initrd_range) {
+    devices::FdtNode root = hardware;
+    root.add_child(
+        boot::make_chosen_node({.cmdline = cmdline_, .stdout_path = console, .seeds = seeds, .initrd = initrd_range}));
+    return boot::build_fdt(root);
+  };
+  // The initrd's place depends on the size of the tree, which does not depend on the place.
+  const auto draft = TANDEM_TRY(build(initrd_ ? std::optional(ram) : std::nullopt));
+  const boot::BootLayout layout =
+      TANDEM_TRY(boot::place_boot_parts(ram, boot::boot_sizes(kernel_, initrd(), draft.size())));
+  return Plan{layout, TANDEM_TRY(build(layout.initrd))};
+}
+
+Result<std::vector<std::byte>> GuestLoader::device_tree(const devices::FdtNode& hardware, GuestRange ram) const {
+  return TANDEM_TRY(plan(hardware, ram)).device_tree;
+}
+
+Result<boot::BootRegisters> GuestLoader::load(const devices::FdtNode& hardware, GuestRange ram,
+                                              const GuestMemory& memory) const {
+  const Plan made = TANDEM_TRY(plan(hardware, ram));
+  TANDEM_TRY(boot::load_boot_parts(memory, made.layout, kernel_, initrd(), made.device_tree));
+  return boot::boot_registers(made.layout);
+}
+
+}  // namespace tandem

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/machine/machine.hpp"
+
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+
+#include "vmm/lib/log/log.hpp"
+#include "vmm/machine/board_fdt.hpp"
+#include "vmm/machine/board_layout.hpp"
+
+namespace tandem {
+namespace {
+
+/// Signals that end the machine in an orderly way.
+constexpr std::array kEndingSignals{SIGTERM, SIGINT, SIGHUP};
+
+sigset_t ending_signal_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kEndingSignals) {
+    sigaddset(&set, signal);
+  }
+  return set;
+}
+
+VgicLayout vgic_layout(const MachineSpec& spec) {
+  return {.distributor = board::kGicd,
+          .cpu_interface = board::kGicc,
+          .redistributors = board::gicr(spec.vcpu_count),
+          .its = board::kGits,
+          .interrupt_count = board::kInterruptCount};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
+  // Images come first: what the user most likely got wrong is said before the host is touched.
+  GuestLoader loader = TANDEM_TRY(GuestLoader::create(spec));
+  Kvm kvm = TANDEM_TRY(Kvm::open());
+  std::unique_ptr<Machine> machine(new Machine(std::move(spec), std::move(loader), std::move(kvm)));
+  TANDEM_TRY(machine->build());
+  return machine;
+}
+
+Result<void> Machine::build() {
+  control_loop_ = TANDEM_TRY(EventLoop::create());
+  io_loop_ = TANDEM_TRY(EventLoop::create());
+  TANDEM_TRY(watch_signals());
+  TANDEM_TRY(create_memory());
+  TANDEM_TRY(create_vcpus());
+  TANDEM_TRY(create_devices());
+  return load_guest();
+}
+
+Result<void> Machine::watch_signals() {
+  const sigset_t set = ending_signal_set();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) {
+    return fail_errno("signalfd");
+  }
+  signals_watch_ = TANDEM_TRY(control_loop_->watch(signals_.get(), Events::kReadable, [this](Events) {
+    signalfd_siginfo info{};
+    if (::read(signals_.get(), &info, sizeof info) == sizeof info) {
+      end(MachineEnd::Kind::kStopped, fmt::format("ended by SIG{}", ::sigabbrev_np(static_cast<int>(info.ssi_signo))));
+    }
+  }));
+  return {};
+}
+
+Result<void> Machine::create_memory() {
+  const auto range = GuestRange::create(board::kRamBase, spec_.memory_bytes);
+  TANDEM_ASSERT(range && spec_.memory_bytes <= board::kMaxRamBytes, "the command line checked the size");
+  ram_ = TANDEM_TRY(with_context(GuestRam::create_anonymous(*range), "guest memory"));
+  memory_.emplace(std::vector{GuestMemory::Region{*range, ram_->bytes()}});
+  vm_ = TANDEM_TRY(KvmVm::create(kvm_, range->last()));
+  return vm_->add_memory(*range, ram_->bytes());
+}
+
+Result<void> Machine::create_vcpus() {
+  const GicVersion gic = TANDEM_TRY(choose_gic());
+  features_ = TANDEM_TRY(choose_features());
+  vgic_ = TANDEM_TRY(KvmVgic::create(*vm_, gic, gic == GicVersion::kV3 && spec_.its, vgic_layout(spec_)));
+  for (unsigned index = 0; index < spec_.vcpu_count; ++index) {
+    vcpus_.push_back(TANDEM_TRY(with_context(KvmVcpu::create(*vm_, index, features_), fmt::format("vCPU {}", index))));
+  }
+  TANDEM_TRY(vgic_->init(vcpus_));
+  if (features_.pmu) {
+    for (const auto& vcpu : vcpus_) {
+      TANDEM_TRY(vcpu->init_pmu(board::kPmuIrq));
+    }
+  }
+  return {};
+}
+
+Result<GicVersion> Machine::choose_gic() const {
+  const HostGic host = HostGic::probe(*vm_);
+  const std::string_view has = host.v2 && host.v3 ? "GICv2 and GICv3" : host.v3 ? "GICv3" : host.v2 ? "GICv2" : "none";
+  switch (spec_.gic) {
+    case GicChoice::kV3:
+      if (!host.v3) {
+        return fail(Errc::kUnsupported, "--gic v3: this host's KVM offers {}", has);
+      }
+      return GicVersion::kV3;
+    case GicChoice::kV2:
+      if (!host.v2) {
+        return fail(Errc::kUnsupported, "--gic v2: this host's KVM offers {}", has);
+      }
+      return GicVersion::kV2;
+    case GicChoice::kAuto:
+      break;
+  }
+  if (host.v3) {
+    return GicVersion::kV3;
+  }
+  if (!host.v2) {
+    return fail(Errc::kUnsupported, "this host's KVM offers no interrupt controller");
+  }
+  if (spec_.vcpu_count > kMaxVcpusGicV2) {
+    return fail(Errc::kUnsupported, "--cpus {}: this host's KVM offers GICv2, which has at most {} vCPUs",
+                spec_.vcpu_count, kMaxVcpusGicV2);
+  }
+  return GicVersion::kV2;
+}
+
+Result<VcpuFeatures> Machine::choose_features() const {
+  const VcpuFeatures host = KvmVcpu::supported_features(kvm_);
+  if (spec_.cpu.pmu && !host.pmu) {
+    return fail(Errc::kUnsupported, "--pmu: this host's KVM has no PMU for guests");
+  }
+  return VcpuFeatures{.sve = spec_.cpu.sve && host.sve, .pauth = spec_.cpu.pauth && host.pauth, .pmu = spec_.cpu.pmu};
+}
+
+Result<void> Machine::create_devices() {
+  devices_ = TANDEM_TRY(DeviceSet::create(
+      spec_, {.loop = *io_loop_, .irqs = *vm_, .doorbells = *vm_, .memory = *memory_, .ram = *ram_, .events = *this}));
+  for (const devices::Intid intid : devices_->edge_interrupts()) {
+    TANDEM_TRY(vm_->connect_edge(intid));
+  }
+  dispatcher_ = std::make_unique<ExitDispatcher>(devices_->bus(), *this);
+  return {};
+}
+
+devices::FdtNode Machine::hardware_tree() const {
+  std::vector<uint64_t> mpidrs;
+  for (const auto& vcpu : vcpus_) {
+    mpidrs.push_back(vcpu->mpidr());
+  }
+  devices::FdtNode root = board::root_node({.mpidrs = std::move(mpidrs),
+                                            .gic_v3 = vgic_->version() == GicVersion::kV3,
+                                            .its = vgic_->has_its(),
+                                            .pmu = features_.pmu,
+                                            .ram = ram_->range()});
+  devices_->describe(root);
+  return root;
+}
+
+Result<std::vector<std::byte>> Machine::device_tree() const {
+  return loader_.device_tree(hardware_tree(), ram_->range());
+}
+
+Result<void> Machine::load_guest() {
+  const boot::BootRegisters entry = TANDEM_TRY(loader_.load(hardware_tree(), ram_->range(), *memory_));
+  return vcpus_.front()->set_entry(GuestAddr(entry.pc), entry.x0);
+}
+
+Result<void> Machine::start() {
+  for (const auto& vcpu : vcpus_) {
+    vcpu_threads_.push_back(TANDEM_TRY(VcpuThread::create(*vcpu, *dispatcher_)));
+  }
+  try {
+    io_thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "io");
+      io_loop_->run();
+    });
+  } catch (const std::system_error& error) {
+    return std::unexpected(Error::from_errno("start the io thread", error.code().value()));
+  }
+  for (const auto& thread : vcpu_threads_) {
+    thread->unpark();
+  }
+  return {};
+}
+
+MachineEnd Machine::run() {
+  if (const auto started = start(); !started) {
+    end(MachineEnd::Kind::kFailed, started.error().message());
+  }
+  while (!end_) {
+    control_loop_->run();
+  }
+  return *end_;
+}
+
+Machine::~Machine() {
+  vcpu_threads_.clear();
+  if (io_thread_.joinable()) {
+    io_loop_->stop();
+    io_thread_.join();
+  }
+}
+
+Result<void> Machine::reset() {
+  for (const auto& thread : vcpu_threads_) {
+    thread->request_park();
+  }
+  for (const auto& thread : vcpu_threads_) {
+    thread->wait_parked();
+  }
+  TANDEM_TRY(devices_->pause());
+  TANDEM_TRY(devices_->reset());
+  TANDEM_TRY(vgic_->reset());
+  for (const auto& vcpu : vcpus_) {
+    TANDEM_TRY(vcpu->reset());
+  }
+  TANDEM_TRY(load_guest());
+  ++reset_count_;
+  TANDEM_TRY(devices_->resume());
+  for (const auto& thread : vcpu_threads_) {
+    thread->unpark();
+  }
+  return {};
+}
+
+void Machine::end(MachineEnd::Kind kind, std::string reason) {
+  if (!end_) {
+    end_ = MachineEnd{kind, std::move(reason)};
+  }
+  control_loop_->stop();
+}
+
+void Machine::on_system_off() {
+  control_loop_->post([this] { end(MachineEnd::Kind::kPoweredOff, {}); });
+}
+
+void Machine::on_system_reset(const SystemResetExit& reset_exit) {
+  const std::string call = reset_exit.is_reset2 ? fmt::format("SYSTEM_RESET2 type {:#x} cookie {:#x}",
+                                                              reset_exit.reset_type, reset_exit.cookie)
+                                                : "SYSTEM_RESET";
+  // Several vCPUs may ask at once: only the first of those that ran before a reset counts.
+  control_loop_->post([this, call, before = reset_count_.load()] {
+    if (end_ || before != reset_count_) {
+      return;
+    }
+    log::info("guest reset {} ({})", before + 1, call);
+    if (const auto done = reset(); !done) {
+      end(MachineEnd::Kind::kFailed, "reset: " + done.error().message());
+    }
+  });
+}
+
+void Machine::on_crash(std::string reason) {
+  control_loop_->post([this, reason = std::move(reason)] { end(MachineEnd::Kind::kCrashed, reason); });
+}
+
+void Machine::on_quit() {
+  control_loop_->post([this] { end(MachineEnd::Kind::kStopped, "ended by the console's escape key"); });
+}
+
+}  // namespace tandem

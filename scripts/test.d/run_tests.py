@@ -34,7 +34,7 @@ class Testbed:
     name: str
     options: tuple
     filter: str = "*"
-    timeout_s: int = 600
+    timeout_s: int = 2400
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def run_script(path, tally):
     """Runs a script that prints `ok: NAME`, `FAILED: NAME...` or `skipped: NAME...`; one that prints none is one case."""
     name = str(path.relative_to(TOP))
     run = subprocess.run([path], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    before = tally.ran()
+    ran_before, failed_before = tally.ran(), tally.failed
     for line in run.stdout.splitlines():
         kind, _, text = line.partition(": ")
         if kind == "ok":
@@ -152,11 +152,11 @@ def run_script(path, tally):
             tally.fail(f"{name}: {text}", "")
         elif kind == "skipped":
             tally.skip(f"{name}: {text}")
-    if tally.ran() == before and run.returncode == 0:
+    if tally.ran() == ran_before and run.returncode == 0:
         tally.passed += 1
-    elif run.returncode != 0 and tally.failed == 0:
+    elif run.returncode != 0 and tally.failed == failed_before:
         tally.fail(name, f"exit status {run.returncode}\n{run.stdout}")
-    elif run.returncode != 0:
+    elif tally.failed != failed_before:
         show(f"{name}:\n{run.stdout}")
 
 

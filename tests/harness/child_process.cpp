@@ -20,6 +20,7 @@ namespace tandem::tests {
 namespace {
 
 constexpr int kCannotStart = 127;
+constexpr int kPipeBytes = 4096;  // small, so that a reader who does not read is soon noticed
 
 [[noreturn]] void give_up(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -35,6 +36,7 @@ Pair make_pipe(bool program_reads) {
     give_up("pipe2");
   }
   Pair pair{UniqueFd(ends[program_reads ? 1 : 0]), UniqueFd(ends[program_reads ? 0 : 1])};
+  ::fcntl(pair.ours.get(), F_SETPIPE_SZ, kPipeBytes);
   ::fcntl(pair.ours.get(), F_SETFL, O_NONBLOCK);
   return pair;
 }

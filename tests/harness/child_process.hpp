@@ -43,10 +43,10 @@ class ChildProcess {
 
   /// Waits until `text` occurs in the output at or behind `from`; returns the place behind it, or nothing if
   /// the program ends or the time is over first.
-  [[nodiscard]] std::optional<size_t> wait_for(std::string_view text, size_t from = 0, Seconds limit = Seconds(120));
+  [[nodiscard]] std::optional<size_t> wait_for(std::string_view text, size_t from = 0, Seconds limit = Seconds(300));
   /// Waits for the end; returns the exit status, 128+N for signal N, or nothing if the time is over first.
   /// With `reads` false the output is left in the pipe until then.
-  [[nodiscard]] std::optional<int> wait(Seconds limit = Seconds(120), bool reads = true);
+  [[nodiscard]] std::optional<int> wait(Seconds limit = Seconds(300), bool reads = true);
 
  private:
   bool pump(std::chrono::steady_clock::time_point deadline, bool reads);

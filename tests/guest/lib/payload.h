@@ -205,5 +205,5 @@ enum {
   UARTIFLS = 0x34
 };
 void uart_init(void);
-void uart_put(char c);
-int uart_get(void);  // next character, waiting for it
+void uart_put(char c);  // on one CPU at a time
+int uart_get(void);     // next character, waiting for it

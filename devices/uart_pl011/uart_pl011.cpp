@@ -16,9 +16,7 @@ UartPl011::UartPl011(std::string name, IrqLine irq, CharBackend& backend)
   backend_.set_sink(this);
 }
 
-UartPl011::~UartPl011() {
-  backend_.set_sink(nullptr);
-}
+UartPl011::~UartPl011() { backend_.set_sink(nullptr); }
 
 MmioRead UartPl011::read(MmioAccess access) {
   if (const auto ok = check_primecell_access(access); !ok) {
@@ -127,9 +125,7 @@ uint16_t UartPl011::flags() const {
   return static_cast<uint16_t>(flags);
 }
 
-unsigned UartPl011::fifo_depth() const {
-  return (state_.uartlcr_h & kLCR_H_FEN) != 0 ? kFifoDepth : 1;
-}
+unsigned UartPl011::fifo_depth() const { return (state_.uartlcr_h & kLCR_H_FEN) != 0 ? kFifoDepth : 1; }
 
 unsigned UartPl011::receive_trigger() const {
   if ((state_.uartlcr_h & kLCR_H_FEN) == 0) {

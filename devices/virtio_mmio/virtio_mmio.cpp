@@ -20,9 +20,7 @@ constexpr uint32_t kDriverStatus = ACKNOWLEDGE | DRIVER | DRIVER_OK | FEATURES_O
 constexpr uint32_t kInterrupts = kUsedBufferNotification | kConfigurationChangeNotification;
 
 /// One of the two 32-bit words of a 64-bit value; word 2 and up are zero.
-uint32_t word_of(uint64_t value, uint32_t word) {
-  return word > 1 ? 0 : static_cast<uint32_t>(value >> (32 * word));
-}
+uint32_t word_of(uint64_t value, uint32_t word) { return word > 1 ? 0 : static_cast<uint32_t>(value >> (32 * word)); }
 void set_word(uint64_t& value, uint32_t word, uint32_t bits) {
   const unsigned shift = 32 * word;
   value = (value & ~(uint64_t{0xffff'ffff} << shift)) | (uint64_t{bits} << shift);
@@ -221,17 +219,13 @@ void VirtioMmio::write_config(MmioAccess access, uint64_t value) {
 
 // Initialisation by the driver
 
-uint64_t VirtioMmio::offered_features() const {
-  return device_.device_features() | kTransportFeatures;
-}
+uint64_t VirtioMmio::offered_features() const { return device_.device_features() | kTransportFeatures; }
 
 bool VirtioMmio::accepts(uint64_t driver_features) const {
   return (driver_features & ~offered_features()) == 0 && (driver_features & kVirtioFVersion1) != 0;
 }
 
-bool VirtioMmio::is_active() const {
-  return has_status(DRIVER_OK) && !has_status(DEVICE_NEEDS_RESET);
-}
+bool VirtioMmio::is_active() const { return has_status(DRIVER_OK) && !has_status(DEVICE_NEEDS_RESET); }
 
 void VirtioMmio::write_driver_features(uint32_t value) {
   if (!has_status(FEATURES_OK) && state_.driver_features_sel <= 1) {
@@ -333,9 +327,7 @@ void VirtioMmio::raise(uint32_t interrupt) {
   irq_.pulse();
 }
 
-void VirtioMmio::notify_used(uint16_t /*queue*/) {
-  raise(kUsedBufferNotification);
-}
+void VirtioMmio::notify_used(uint16_t /*queue*/) { raise(kUsedBufferNotification); }
 
 void VirtioMmio::notify_config() {
   ++state_.config_generation;

@@ -19,9 +19,7 @@ GuestAddr FakeRam::allocate(uint64_t size_bytes, uint64_t alignment) {
   return GuestAddr(kBase.value() + offset);
 }
 
-GuestAddr FakeRam::end_minus(uint64_t size_bytes) const {
-  return GuestAddr(range_.last().value() - size_bytes + 1);
-}
+GuestAddr FakeRam::end_minus(uint64_t size_bytes) const { return GuestAddr(range_.last().value() - size_bytes + 1); }
 
 std::vector<std::byte> FakeRam::read(GuestAddr addr, size_t size_bytes) const {
   std::vector<std::byte> bytes(size_bytes);

@@ -48,9 +48,7 @@ void GuestVirtioMmio::set_up_queue(uint16_t index, const SplitQueue::State& stat
   write(QueueReady, 1);
 }
 
-void GuestVirtioMmio::set_driver_ok() const {
-  write(Status, read(Status) | DRIVER_OK);
-}
+void GuestVirtioMmio::set_driver_ok() const { write(Status, read(Status) | DRIVER_OK); }
 
 uint32_t GuestVirtioMmio::take_interrupts() const {
   const uint32_t pending = read(InterruptStatus);

@@ -15,7 +15,8 @@ namespace tandem::fakes {
 /// A file with given content and a path, in memory: nothing is left behind.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::span<const std::byte> content) : fd_(::memfd_create("test", MFD_CLOEXEC)) {
+  explicit MemoryFile(std::span<const std::byte> content)
+      : fd_(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
     if (::write(fd_, content.data(), content.size()) != static_cast<ssize_t>(content.size())) {
       throw std::runtime_error("cannot fill a file in memory");
     }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "vmm/lib/result/result.hpp"
+#include "vmm/lib/unique_fd/unique_fd.hpp"
+
+namespace tandem::devices {
+
+/// Unit of a virtual disk's size, and of every access to it [bytes].
+inline constexpr uint64_t kSectorBytes = 512;
+
+/// A disk's contents: a raw image in a regular file, or a block device; locked while it is open.
+///
+/// The lock is an open file description's (fcntl(2), F_OFD_SETLK) on the whole file: a disk that somebody writes to is
+/// nobody else's, whether in another process or in this one; a disk may have any number of readers. A block device that
+/// is written to is also claimed with O_EXCL, which a mounted one refuses.
+class DiskFile {
+ public:
+  enum class Access : uint8_t { kReadWrite, kReadOnly };
+
+  /// Opens and locks the disk at `path`; never waits.
+  /// @errors  as open(2) fails; Errc::kBusy: somebody else has it; Errc::kInvalidArgument: neither a regular file nor a
+  ///          block device, empty, or not a whole number of sectors. Texts begin with "disk <path>: ".
+  static Result<DiskFile> open(const std::string& path, Access access);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  /// A multiple of kSectorBytes, not 0.
+  [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
+  [[nodiscard]] bool is_read_only() const { return access_ == Access::kReadOnly; }
+
+  // These block, and return 0 or an errno. @pre the range is within the disk.
+
+  /// Makes completed writes durable.
+  [[nodiscard]] int flush() const;
+  /// Gives storage back where the host can; the contents are unspecified afterwards.
+  [[nodiscard]] int discard(uint64_t offset, uint64_t size_bytes) const;
+  enum class Unmap : uint8_t { kNo, kAllowed };
+  /// Makes the contents zero; with `kAllowed` by giving storage back where the host can.
+  [[nodiscard]] int write_zeroes(uint64_t offset, uint64_t size_bytes, Unmap unmap) const;
+
+ private:
+  DiskFile(std::string path, UniqueFd fd, Access access, bool is_block_device, uint64_t size_bytes)
+      : path_(std::move(path)),
+        fd_(std::move(fd)),
+        access_(access),
+        is_block_device_(is_block_device),
+        size_bytes_(size_bytes) {}
+
+  std::string path_;
+  UniqueFd fd_;
+  Access access_;
+  bool is_block_device_;
+  uint64_t size_bytes_;
+};
+
+}  // namespace tandem::devices

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "devices/backend/disk_file.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/memory_file.hpp"
+
+namespace tandem::devices {
+namespace {
+
+using fakes::MemoryFile;
+constexpr auto kReadWrite = DiskFile::Access::kReadWrite;
+constexpr auto kReadOnly = DiskFile::Access::kReadOnly;
+constexpr uint64_t kBlock = 4096;
+
+std::string fd_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+void expect_refused(const std::string& path, Errc code, std::string_view why) {
+  const auto disk = DiskFile::open(path, kReadOnly);
+  ASSERT_FALSE(disk);
+  EXPECT_EQ(disk.error().code(), code);
+  EXPECT_EQ(disk.error().message(), "disk " + path + ": " + std::string(why));
+}
+
+std::string content_of(const MemoryFile& file, size_t size_bytes) {
+  std::string content(size_bytes, '?');
+  EXPECT_EQ(::pread(file.fd(), content.data(), content.size(), 0), static_cast<ssize_t>(size_bytes));
+  return content;
+}
+
+TEST(DiskFileTest, ARegularFileIsADisk) {
+  const MemoryFile file(std::string(3 * kSectorBytes, 'x'));
+  const auto disk = DiskFile::open(file.path(), kReadWrite);
+  ASSERT_TRUE(disk);
+  EXPECT_EQ(disk->size_bytes(), 3 * kSectorBytes);
+  EXPECT_FALSE(disk->is_read_only());
+  EXPECT_EQ(::fcntl(disk->fd(), F_GETFD), FD_CLOEXEC);
+  EXPECT_EQ(::fcntl(disk->fd(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(DiskFileTest, AReadOnlyDiskCannotBeWrittenTo) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto disk = DiskFile::open(file.path(), kReadOnly);
+  ASSERT_TRUE(disk);
+  EXPECT_TRUE(disk->is_read_only());
+  EXPECT_EQ(::pwrite(disk->fd(), "y", 1, 0), -1);
+}
+
+TEST(DiskFileTest, AMissingFileIsNamed) {
+  expect_refused("/proc/self/fd/1000000", Errc::kNotFound, "No such file or directory");
+}
+
+TEST(DiskFileTest, AnEmptyFileIsRefused) {
+  const MemoryFile file(std::string_view{});
+  expect_refused(file.path(), Errc::kInvalidArgument, "is empty");
+}
+
+TEST(DiskFileTest, AHalfSectorIsRefused) {
+  const MemoryFile file(std::string(513, 'x'));
+  expect_refused(file.path(), Errc::kInvalidArgument, "its size of 513 bytes is not a multiple of 512");
+}
+
+TEST(DiskFileTest, ADirectoryIsRefused) {
+  expect_refused("/proc/self", Errc::kInvalidArgument, "is a directory, where a regular file or block device is due");
+}
+
+TEST(DiskFileTest, AFifoIsRefusedAtOnce) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const UniqueFd reader(ends[0]);
+  const UniqueFd writer(ends[1]);
+  expect_refused(fd_path(ends[0]), Errc::kInvalidArgument, "is a FIFO, where a regular file or block device is due");
+}
+
+TEST(DiskFileTest, ASocketIsRefused) {
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  expect_refused(fd_path(socket.get()), Errc::kInvalidArgument,
+                 "is a socket, where a regular file or block device is due");
+}
+
+TEST(DiskFileTest, ACharacterDeviceIsRefused) {
+  expect_refused("/dev/null", Errc::kInvalidArgument,
+                 "is a character device, where a regular file or block device is due");
+}
+
+// Locks
+
+TEST(DiskFileTest, ADiskThatIsWrittenToIsNobodyElses) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto disk = DiskFile::open(file.path(), kReadWrite);
+  ASSERT_TRUE(disk);
+  const auto writer = DiskFile::open(file.path(), kReadWrite);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().code(), Errc::kBusy);
+  EXPECT_EQ(writer.error().message(), "disk " + file.path() + ": is in use: locked by another process, or given twice");
+  expect_refused(file.path(), Errc::kBusy, "is in use for writing: locked by another process, or given twice");
+}
+
+TEST(DiskFileTest, ADiskMayHaveManyReadersButThenNoWriter) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto first = DiskFile::open(file.path(), kReadOnly);
+  const auto second = DiskFile::open(file.path(), kReadOnly);
+  EXPECT_TRUE(first && second);
+  EXPECT_FALSE(DiskFile::open(file.path(), kReadWrite));
+}
+
+TEST(DiskFileTest, ClosingADiskUnlocksIt) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  {
+    ASSERT_TRUE(DiskFile::open(file.path(), kReadWrite));
+  }
+  EXPECT_TRUE(DiskFile::open(file.path(), kReadWrite));
+}
+
+// Operations
+
+class DiskFileOperationTest : public ::testing::Test {
+ protected:
+  MemoryFile file_{std::string(4 * kBlock, 'x')};
+  DiskFile disk_ = DiskFile::open(file_.path(), kReadWrite).value();
+  /// Storage that the file takes [bytes].
+  [[nodiscard]] int64_t stored_bytes() const {
+    struct stat file = {};
+    EXPECT_EQ(::fstat(file_.fd(), &file), 0);
+    return file.st_blocks * 512;
+  }
+};
+
+TEST_F(DiskFileOperationTest, DiscardGivesStorageBackAndKeepsTheSize) {
+  const int64_t before = stored_bytes();
+  EXPECT_EQ(disk_.discard(kBlock, 2 * kBlock), 0);
+  EXPECT_EQ(stored_bytes(), before - static_cast<int64_t>(2 * kBlock));
+  EXPECT_EQ(content_of(file_, 4 * kBlock).substr(3 * kBlock), std::string(kBlock, 'x'));
+}
+
+TEST_F(DiskFileOperationTest, ZeroesMayGiveStorageBack) {
+  const int64_t before = stored_bytes();
+  EXPECT_EQ(disk_.write_zeroes(0, kBlock, DiskFile::Unmap::kAllowed), 0);
+  EXPECT_EQ(stored_bytes(), before - static_cast<int64_t>(kBlock));
+  EXPECT_EQ(content_of(file_, kBlock), std::string(kBlock, '\0'));
+}
+
+TEST_F(DiskFileOperationTest, ZeroesKeepStorageWhenTheyMust) {
+  const int64_t before = stored_bytes();
+  EXPECT_EQ(disk_.write_zeroes(kSectorBytes, 2 * kBlock, DiskFile::Unmap::kNo), 0);
+  EXPECT_EQ(stored_bytes(), before);
+  const std::string content = content_of(file_, 4 * kBlock);
+  EXPECT_EQ(content.substr(0, kSectorBytes), std::string(kSectorBytes, 'x'));
+  EXPECT_EQ(content.substr(kSectorBytes, 2 * kBlock), std::string(2 * kBlock, '\0'));
+  EXPECT_EQ(content.find_first_not_of('x', kSectorBytes + 2 * kBlock), std::string::npos);
+}
+
+TEST_F(DiskFileOperationTest, AFileThatRefusesWritesSaysSo) {
+  ASSERT_EQ(::fcntl(file_.fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+  EXPECT_EQ(disk_.write_zeroes(0, kBlock, DiskFile::Unmap::kAllowed), EPERM);
+  EXPECT_EQ(disk_.discard(0, kBlock), EPERM);
+}
+
+TEST_F(DiskFileOperationTest, FlushWorks) { EXPECT_EQ(disk_.flush(), 0); }
+
+}  // namespace
+}  // namespace tandem::devices

@@ -49,11 +49,14 @@ function(tandem_target_name folder out)
   set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
-# tandem_folder([SOURCES file…] [DEPENDS folder…] [LIBRARIES target…])
-# Declares the current folder as one library. DEPENDS names folders from the top of the tree;
+# tandem_folder([SOURCES file…] [ARM64_SOURCES file…] [DEPENDS folder…] [LIBRARIES target…])
+# Declares the current folder as one library. ARM64_SOURCES need arm64's KVM and are left out elsewhere. DEPENDS names folders from the top of the tree;
 # scripts/check_includes holds every #include in the folder against this list.
 function(tandem_folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ARM64_SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  if(TANDEM_ARM64)
+    list(APPEND ARG_SOURCES ${ARG_ARM64_SOURCES})
+  endif()
   file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   tandem_target_name(${folder} target)
   if(ARG_SOURCES)

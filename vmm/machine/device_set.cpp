@@ -3,12 +3,23 @@
 
 #include <optional>
 
+#include "devices/backend/block_engine.hpp"
 #include "devices/backend/create_char_backend.hpp"
+#include "devices/backend/disk_file.hpp"
 #include "devices/backend/host_entropy.hpp"
+#include "devices/backend/loop_timer.hpp"
 #include "devices/backend/tap.hpp"
+#include "devices/gpio_pl061/gpio_pl061.hpp"
+#include "devices/pvpanic/pvpanic.hpp"
+#include "devices/rtc_pl031/rtc_pl031.hpp"
 #include "devices/uart_pl011/uart_pl011.hpp"
+#include "devices/virtio_blk/virtio_blk.hpp"
+#include "devices/virtio_console/virtio_console.hpp"
 #include "devices/virtio_mmio/virtio_mmio.hpp"
+#include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
+#include "vmm/lib/clock/clock.hpp"
+#include "vmm/lib/log/log.hpp"
 #include "vmm/machine/board_fdt.hpp"
 #include "vmm/machine/board_layout.hpp"
 
@@ -20,6 +31,7 @@ using devices::FdtNode;
 using devices::FdtPlacement;
 using devices::Intid;
 using devices::IrqLine;
+using devices::LoopTimer;
 using devices::VirtioDevice;
 using devices::VirtioMmio;
 
@@ -43,8 +55,19 @@ struct DeviceSet::VirtioParts : Parts {
 
 namespace {
 
+constexpr uint8_t kMacMulticast = 1;
+constexpr uint8_t kMacLocal = 2;
+
 FdtPlacement place(GuestRange window, Intid intid) {
   return {.window = window, .intid = intid, .clock_phandle = board::kClockPhandle};
+}
+
+/// A random address of those that anybody may use: locally administered, unicast. (IEEE 802, "Local MAC addresses")
+Result<devices::MacAddress> make_mac() {
+  devices::MacAddress mac{};
+  TANDEM_TRY(devices::HostEntropy().fill(std::as_writable_bytes(std::span(mac))));
+  mac[0] = static_cast<uint8_t>((mac[0] & ~kMacMulticast) | kMacLocal);
+  return mac;
 }
 
 CharBackendChoice choice_of(const ConsoleSpec& spec, MachineEvents& events) {
@@ -79,17 +102,19 @@ DeviceSet::DeviceSet(const Host& host) : host_(host) {}
 DeviceSet::~DeviceSet() = default;
 
 template <typename Device>
-Result<void> DeviceSet::attach(std::unique_ptr<Parts> parts, Device& device, const FdtPlacement& placement) {
-  TANDEM_TRY(bus_.map(placement.window, std::string(device.name()), device, parts->executor.mutex()));
-  attached_.push_back(
-      {.executor = &parts->executor, .component = &device, .describe = [&device, placement](FdtNode& root) {
-         root.add_child(device.describe(placement));
-       }});
+Result<void> DeviceSet::attach(std::unique_ptr<Parts> parts, Device& device, GuestRange window, Describe describe) {
+  TANDEM_TRY(bus_.map(window, std::string(device.name()), device, parts->executor.mutex()));
+  attached_.push_back({.executor = &parts->executor, .component = &device, .describe = std::move(describe)});
   parts_.push_back(std::move(parts));
   return {};
 }
 
-Result<void> DeviceSet::add_platform_devices(const MachineSpec& spec) { return add_uart(spec.console); }
+Result<void> DeviceSet::add_platform_devices(const MachineSpec& spec) {
+  TANDEM_TRY(add_uart(spec.console));
+  TANDEM_TRY(add_rtc());
+  TANDEM_TRY(add_power_key());
+  return add_pvpanic();
+}
 
 Result<void> DeviceSet::add_uart(const ConsoleSpec& console) {
   struct UartParts final : Parts {
@@ -101,11 +126,62 @@ Result<void> DeviceSet::add_uart(const ConsoleSpec& console) {
   parts->backend = TANDEM_TRY(
       with_context(devices::create_char_backend(choice_of(console, host_.events), parts->executor), "--console"));
   auto& device = parts->device.emplace("uart0", IrqLine(host_.irqs, board::kUartIrq), *parts->backend);
-  return attach(std::move(parts), device, place(board::kUart, board::kUartIrq));
+  return attach(std::move(parts), device, board::kUart,
+                [&device](FdtNode& root) { root.add_child(device.describe(place(board::kUart, board::kUartIrq))); });
+}
+
+Result<void> DeviceSet::add_rtc() {
+  struct RtcParts final : Parts {
+    using Parts::Parts;
+    HostClock clock;
+    std::optional<devices::RtcPl031> device;
+  };
+  auto parts = std::make_unique<RtcParts>(host_.loop);
+  auto alarm = TANDEM_TRY(LoopTimer::create(parts->executor, LoopTimer::Base::kRealtime));
+  auto& device = parts->device.emplace("rtc0", IrqLine(host_.irqs, board::kRtcIrq), parts->clock, std::move(alarm));
+  return attach(std::move(parts), device, board::kRtc,
+                [&device](FdtNode& root) { root.add_child(device.describe(place(board::kRtc, board::kRtcIrq))); });
+}
+
+Result<void> DeviceSet::add_power_key() {
+  struct GpioParts final : Parts {
+    using Parts::Parts;
+    std::optional<devices::GpioPl061> device;
+  };
+  auto parts = std::make_unique<GpioParts>(host_.loop);
+  auto release = TANDEM_TRY(LoopTimer::create(parts->executor, LoopTimer::Base::kMonotonic));
+  auto& device = parts->device.emplace("gpio0", IrqLine(host_.irqs, board::kGpioIrq), std::move(release));
+  return attach(std::move(parts), device, board::kGpio, [&device](FdtNode& root) {
+    root.add_child(device.describe(place(board::kGpio, board::kGpioIrq), board::kGpioPhandle));
+    root.add_child(devices::GpioPl061::describe_power_key(board::kGpioPhandle));
+  });
+}
+
+Result<void> DeviceSet::add_pvpanic() {
+  struct PanicParts final : Parts, devices::PanicSink {
+    PanicParts(EventLoop& loop, MachineEvents& events) : Parts(loop), machine(events), device("pvpanic0", *this) {}
+    void on_panic() override { machine.on_crash("the guest's kernel panicked"); }
+    void on_crash_loaded() override { log::info("the guest's kernel panicked, and goes on in its crash kernel"); }
+    MachineEvents& machine;
+    devices::PvPanic device;
+  };
+  auto parts = std::make_unique<PanicParts>(host_.loop, host_.events);
+  auto& device = parts->device;
+  return attach(std::move(parts), device, board::kPvpanic,
+                [&device](FdtNode& root) { root.add_child(device.describe(board::kPvpanic)); });
 }
 
 /// The order is ABI: it gives each device its slot.
 Result<void> DeviceSet::add_virtio_devices(const MachineSpec& spec) {
+  for (const DiskSpec& disk : spec.disks) {
+    TANDEM_TRY(with_context(add_disk(disk), "--disk"));
+  }
+  for (const NetSpec& net : spec.nets) {
+    TANDEM_TRY(with_context(add_net(net), "--net"));
+  }
+  if (spec.hvc) {
+    TANDEM_TRY(with_context(add_console(*spec.hvc), "--hvc"));
+  }
   if (spec.rng) {
     TANDEM_TRY(add_rng());
   }
@@ -133,7 +209,49 @@ Result<void> DeviceSet::attach_virtio(std::unique_ptr<VirtioParts> parts) {
         })));
     parts->doorbells.push_back(std::move(event));
   }
-  return attach(std::move(parts), transport, place(window, intid));
+  return attach(std::move(parts), transport, window,
+                [where = place(window, intid)](FdtNode& root) { root.add_child(VirtioMmio::describe(where)); });
+}
+
+Result<void> DeviceSet::add_disk(const DiskSpec& disk) {
+  struct DiskParts final : VirtioParts {
+    using VirtioParts::VirtioParts;
+    VirtioDevice& virtio() override { return *device; }
+    std::unique_ptr<devices::VirtioBlk> device;
+  };
+  using Access = devices::DiskFile::Access;
+  auto parts = std::make_unique<DiskParts>(host_.loop);
+  auto file = TANDEM_TRY(devices::DiskFile::open(disk.path, disk.read_only ? Access::kReadOnly : Access::kReadWrite));
+  auto engine = TANDEM_TRY(devices::create_block_engine(std::move(file), devices::VirtioBlk::kQueueSize));
+  parts->device = TANDEM_TRY(devices::VirtioBlk::create(disk.id, disk.id, std::move(engine), parts->executor));
+  return attach_virtio(std::move(parts));
+}
+
+Result<void> DeviceSet::add_net(const NetSpec& net) {
+  struct NetParts final : VirtioParts {
+    using VirtioParts::VirtioParts;
+    VirtioDevice& virtio() override { return *device; }
+    std::unique_ptr<devices::TapBackend> tap;
+    std::optional<devices::VirtioNet> device;
+  };
+  auto parts = std::make_unique<NetParts>(host_.loop);
+  parts->tap = TANDEM_TRY(devices::TapBackend::open(net.tap, parts->executor));
+  const devices::MacAddress mac = net.mac ? *net.mac : TANDEM_TRY(make_mac());
+  parts->device.emplace(net.id, mac, parts->executor, *parts->tap);
+  return attach_virtio(std::move(parts));
+}
+
+Result<void> DeviceSet::add_console(const ConsoleSpec& console) {
+  struct ConsoleParts final : VirtioParts {
+    using VirtioParts::VirtioParts;
+    VirtioDevice& virtio() override { return *device; }
+    std::unique_ptr<CharBackend> backend;
+    std::optional<devices::VirtioConsole> device;
+  };
+  auto parts = std::make_unique<ConsoleParts>(host_.loop);
+  parts->backend = TANDEM_TRY(devices::create_char_backend(choice_of(console, host_.events), parts->executor));
+  parts->device.emplace("hvc0", parts->executor, *parts->backend);
+  return attach_virtio(std::move(parts));
 }
 
 Result<void> DeviceSet::add_rng() {

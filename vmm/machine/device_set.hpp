@@ -58,26 +58,31 @@ class DeviceSet {
   /// Parts of a device behind a virtio transport.
   struct VirtioParts;
 
+  /// Adds a device's nodes to the root.
+  using Describe = std::function<void(devices::FdtNode& root)>;
+
   /// How the machine reaches a device, whatever its type.
   struct Attached {
     devices::DeviceExecutor* executor;
     Component* component;
-    std::function<void(devices::FdtNode& root)> describe;
+    Describe describe;
   };
 
   explicit DeviceSet(const Host& host);
   Result<void> add_platform_devices(const MachineSpec& spec);
   Result<void> add_uart(const ConsoleSpec& console);
+  Result<void> add_rtc();
+  Result<void> add_power_key();
+  Result<void> add_pvpanic();
   Result<void> add_virtio_devices(const MachineSpec& spec);
   Result<void> add_disk(const DiskSpec& disk);
   Result<void> add_net(const NetSpec& net);
   Result<void> add_console(const ConsoleSpec& console);
   Result<void> add_rng();
-  Result<void> add_balloon();
 
   /// Puts `device` on the bus, and into the list. @pre `parts` own `device`.
   template <typename Device>
-  Result<void> attach(std::unique_ptr<Parts> parts, Device& device, const devices::FdtPlacement& placement);
+  Result<void> attach(std::unique_ptr<Parts> parts, Device& device, GuestRange window, Describe describe);
   /// Puts the device in `parts` behind a transport in the next free slot.
   Result<void> attach_virtio(std::unique_ptr<VirtioParts> parts);
   Result<void> for_each_component(Result<void> (Component::*call)());

@@ -76,7 +76,8 @@ TEST_F(DeviceSetTest, EveryDeviceHasANode) {
   const auto set = create(spec_without_console()).value();
   devices::FdtNode root("");
   set->describe(root);
-  for (const std::string_view name : {"serial@9000000", "virtio_mmio@a000000"}) {
+  for (const std::string_view name :
+       {"serial@9000000", "rtc@9010000", "gpio@9020000", "gpio-keys", "pvpanic@9030000", "virtio_mmio@a000000"}) {
     EXPECT_TRUE(std::ranges::any_of(root.children(), [&](const auto& child) { return child.name() == name; })) << name;
   }
 }
@@ -87,6 +88,20 @@ TEST_F(DeviceSetTest, AConsoleThatCannotBeOpenedIsAnErrorThatNamesIt) {
   const auto set = create(spec);
   ASSERT_FALSE(set);
   EXPECT_TRUE(set.error().message().starts_with("--console: ")) << set.error().message();
+}
+
+TEST_F(DeviceSetTest, APanicEventIsACrashOfTheMachine) {
+  const auto set = create(spec_without_console()).value();
+  set->bus().write(board::kPvpanic.base(), 1, 1);
+  EXPECT_EQ(events_.crashes, std::vector<std::string>{"the guest's kernel panicked"});
+}
+
+TEST_F(DeviceSetTest, AnInterfaceThatIsNotThereIsAnErrorThatNamesIt) {
+  MachineSpec spec = spec_without_console();
+  spec.nets = {{.tap = "no-such-tap", .id = "net0", .mac = {}}};
+  const auto set = create(spec);
+  ASSERT_FALSE(set);
+  EXPECT_TRUE(set.error().message().starts_with("--net: ")) << set.error().message();
 }
 
 TEST_F(DeviceSetTest, PauseResetAndResumeReachEveryDevice) {

@@ -178,3 +178,6 @@ pack_initramfs() {
   (cd "$1" && find . -print0 | LC_ALL=C sort -z | cpio --quiet -0 -o -H newc -R 0:0 --reproducible) >"$2.$$"
   mv "$2.$$" "$2"
 }
+
+# forget_images KIND: removes images of that kind that nothing has read for two weeks.
+forget_images() { find "$tandem_cache/images" -maxdepth 1 -name "$1-*" -atime +14 -mtime +14 -exec rm -rf {} +; }

@@ -53,6 +53,7 @@ LABELS = (
     Label("check", scripts=("scripts/check_includes", "scripts/check_style", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",)),
     Label("contract", native=True, presets=("host",)),
+    Label("testbed", scripts=("tests/testbed/*_test",)),
     Label(
         "guest",
         presets=("arm64",),

@@ -39,9 +39,7 @@ void VirtioRng::read_config(uint64_t /*offset*/, std::span<std::byte> out) { std
 
 void VirtioRng::write_config(uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {}
 
-void VirtioRng::activate(const VirtioActivation& activation) {
-  active_.emplace(activation);
-}
+void VirtioRng::activate(const VirtioActivation& activation) { active_.emplace(activation); }
 
 void VirtioRng::notify(uint16_t queue) {
   if (queue == kRequestQueue) {

@@ -13,6 +13,7 @@
 #include "devices/pvpanic/pvpanic.hpp"
 #include "devices/rtc_pl031/rtc_pl031.hpp"
 #include "devices/uart_pl011/uart_pl011.hpp"
+#include "devices/virtio_balloon/virtio_balloon.hpp"
 #include "devices/virtio_blk/virtio_blk.hpp"
 #include "devices/virtio_console/virtio_console.hpp"
 #include "devices/virtio_mmio/virtio_mmio.hpp"
@@ -185,6 +186,9 @@ Result<void> DeviceSet::add_virtio_devices(const MachineSpec& spec) {
   if (spec.rng) {
     TANDEM_TRY(add_rng());
   }
+  if (spec.balloon) {
+    TANDEM_TRY(add_balloon());
+  }
   return {};
 }
 
@@ -262,6 +266,18 @@ Result<void> DeviceSet::add_rng() {
     devices::VirtioRng device;
   };
   return attach_virtio(std::make_unique<RngParts>(host_.loop));
+}
+
+Result<void> DeviceSet::add_balloon() {
+  struct BalloonParts final : VirtioParts, devices::PageDiscard {
+    BalloonParts(EventLoop& loop, GuestRam& guest_ram)
+        : VirtioParts(loop), ram(guest_ram), device("balloon0", executor, *this, host_page_size()) {}
+    VirtioDevice& virtio() override { return device; }
+    Result<void> discard(GuestRange range) override { return ram.discard(range); }
+    GuestRam& ram;
+    devices::VirtioBalloon device;
+  };
+  return attach_virtio(std::make_unique<BalloonParts>(host_.loop, host_.ram));
 }
 
 std::vector<Intid> DeviceSet::edge_interrupts() const {

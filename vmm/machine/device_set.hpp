@@ -79,6 +79,7 @@ class DeviceSet {
   Result<void> add_net(const NetSpec& net);
   Result<void> add_console(const ConsoleSpec& console);
   Result<void> add_rng();
+  Result<void> add_balloon();
 
   /// Puts `device` on the bus, and into the list. @pre `parts` own `device`.
   template <typename Device>

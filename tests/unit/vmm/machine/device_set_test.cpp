@@ -58,6 +58,15 @@ TEST_F(DeviceSetTest, VirtioDevicesFillTheSlotsInOrder) {
   EXPECT_EQ(set->bus().read(board::virtio_window(1).base(), 4), 0U);
 }
 
+TEST_F(DeviceSetTest, ABalloonComesAfterTheRandomNumbers) {
+  MachineSpec spec = spec_without_console();
+  spec.balloon = true;
+  const auto set = create(spec).value();
+  constexpr uint64_t kDeviceId = 8;
+  EXPECT_EQ(set->bus().read(board::virtio_window(0).base().plus(kDeviceId).value(), 4), 4U);
+  EXPECT_EQ(set->bus().read(board::virtio_window(1).base().plus(kDeviceId).value(), 4), 5U);
+}
+
 TEST_F(DeviceSetTest, EveryQueueHasADoorbellOfItsOwn) {
   const auto set = create(spec_without_console()).value();
   const uint64_t doorbell = board::virtio_window(0).base().value() + 0x50;

@@ -173,16 +173,12 @@ void VirtioBlk::serve_queue() {
 bool VirtioBlk::take_available() {
   queue().disable_notifications();
   for (unsigned left = kQueueSize; left > 0; --left) {
-    auto chain = queue().pop();
+    auto chain = queue().pop_or_rearm();
     if (!chain) {
       set_broken(devices::text_of(chain.error()));
       return false;
     }
-    if (*chain) {
-      if (!take(std::move(**chain))) {
-        return false;
-      }
-    } else if (!queue().enable_notifications()) {
+    if (!*chain || !take(std::move(**chain))) {
       return false;
     }
   }

@@ -439,6 +439,9 @@ Result<void> VirtioMmio::restore_queues(const VirtioMmioStateV1& saved) {
     if (state.ready && (saved.status & FEATURES_OK) == 0) {
       return fail(Errc::kCorrupt, "{}: queue {} is ready before features are agreed on", name_, index);
     }
+    if (!state.ready && (state.next_avail != 0 || state.next_used != 0)) {
+      return fail(Errc::kCorrupt, "{}: queue {} was used before it was ready", name_, index);
+    }
     if (const auto done = queues_[index].configure(state, saved.driver_features); !done) {
       return fail(Errc::kCorrupt, "{}: queue {}: {}", name_, index, text_of(done.error()));
     }

@@ -66,6 +66,7 @@ Result<std::unique_ptr<PtyBackend>> PtyBackend::create(DeviceExecutor& executor)
   backend->reader_poll_ = TANDEM_TRY(
       LoopTimer::create(executor, LoopTimer::Base::kMonotonic, [pty = backend.get()] { pty->look_for_reader(); }));
   backend->reader_poll_->arm_after_ns(kReaderPollNs);
+  log::info("console on {}", backend->slave_path_);  // no one could know the name otherwise
   return backend;
 }
 

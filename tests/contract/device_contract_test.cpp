@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tests/contract/device_table.hpp"
+#include "vmm/lib/log/log.hpp"
 
 namespace tandem::devices {
 namespace {
@@ -12,10 +13,12 @@ constexpr std::array kWidths{1U, 2U, 4U, 8U};
 constexpr std::array kValues{uint64_t{0}, UINT64_MAX, uint64_t{0x5555555555555555}, uint64_t{0xaaaaaaaaaaaaaaaa}};
 constexpr std::array kSeeds{1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U};
 constexpr unsigned kPokes = 500;
+constexpr unsigned kCorruptions = 50;
 
 /// What the interfaces Component and MmioHandler promise, for one device.
 class DeviceContractTest : public ::testing::TestWithParam<DeviceRow> {
  protected:
+  static void SetUpTestSuite() { log::set_level(log::Level::kOff); }  // of what hostile drivers are told
   void SetUp() override { find_registers(); }
 
   [[nodiscard]] std::unique_ptr<Subject> make() const { return GetParam().make(); }
@@ -35,6 +38,9 @@ class DeviceContractTest : public ::testing::TestWithParam<DeviceRow> {
   void poke(Subject& subject, unsigned seed) const {
     Random random(seed);
     for (unsigned count = 0; count < kPokes; ++count) {
+      if (random() % 32 == 0) {
+        subject.drive(random);
+      }
       const MmioAccess access = any_access(random);
       const uint64_t value = random() >> (random() % 64);
       switch (random() % 8) {
@@ -189,20 +195,25 @@ TEST_P(DeviceContractTest, ForeignAndOverlongRecordsAreRefused) {
   }
 }
 
-TEST_P(DeviceContractTest, ACorruptedRecordIsRefusedOrTakenWhole) {
+TEST_P(DeviceContractTest, ACorruptedRecordIsRefusedOrLeavesAUsableDevice) {
   const auto source = make();
   poke(*source, kSeeds[0]);
   const StateRecord record = save(*source);
   Random random(kSeeds[1]);
-  for (size_t place = 0; place < record.payload.size(); ++place) {
+  for (unsigned round = 0; round < kCorruptions && !record.payload.empty(); ++round) {
+    const size_t place = random() % record.payload.size();
     StateRecord corrupted = record;
     corrupted.payload[place] ^= static_cast<std::byte>(1U << (random() % 8));
     const auto target = make();
     ASSERT_TRUE(target->component().pause());
     if (target->component().restore(corrupted)) {
-      EXPECT_EQ(save(*target), corrupted) << "byte " << place;
-      ASSERT_TRUE(target->component().resume());
+      const StateRecord taken = save(*target);  // may differ: rings that break the rules are noted in it
+      ASSERT_TRUE(target->component().restore(taken)) << "byte " << place;
+      EXPECT_EQ(save(*target), taken) << "byte " << place;
+    } else {
+      ASSERT_TRUE(target->component().reset());
     }
+    ASSERT_TRUE(target->component().resume());
     poke(*target, kSeeds[2]);
   }
 }

@@ -5,31 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 
 #include "tests/contract/device_table.hpp"
+#include "tests/fuzz/input_reader.hpp"
 #include "vmm/lib/bits/bits.hpp"
+#include "vmm/lib/log/log.hpp"
 
 namespace tandem::devices {
 namespace {
-
-/// The fuzzer's bytes, as numbers; zeros when they are used up.
-class Script {
- public:
-  explicit Script(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-  [[nodiscard]] bool is_empty() const { return bytes_.empty(); }
-  uint64_t take(unsigned byte_count) {
-    uint64_t value = 0;
-    for (unsigned index = 0; index < byte_count && !bytes_.empty(); ++index) {
-      value = value << 8 | bytes_.front();
-      bytes_ = bytes_.subspan(1);
-    }
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-};
 
 void require(bool condition) {
   if (!condition) {
@@ -46,12 +29,12 @@ void save_and_restore(Component& component) {
 }
 
 /// Whatever the payload is: it is taken or refused, and the device can be used again after a reset.
-void restore_anything(Component& component, Script& script) {
+void restore_anything(Component& component, fuzz::InputReader& input) {
   require(component.pause().has_value());
   StateRecord record = component.save().value();
-  const size_t place = script.take(2);
+  const size_t place = input.take<uint16_t>();
   if (place < record.payload.size()) {
-    record.payload[place] = static_cast<std::byte>(script.take(1));
+    record.payload[place] = input.take<std::byte>();
   } else {
     record.payload.resize(place % (record.payload.size() + 1));
   }
@@ -61,20 +44,22 @@ void restore_anything(Component& component, Script& script) {
   require(component.resume().has_value());
 }
 
-void step(Subject& subject, uint64_t window_bytes, Script& script) {
-  const uint64_t action = script.take(1);
+void step(Subject& subject, uint64_t window_bytes, fuzz::InputReader& input) {
+  const unsigned action = input.take<uint8_t>();
   const unsigned width = 1U << (action >> 6);
-  const MmioAccess access{.offset = script.take(2) % (window_bytes - std::min<uint64_t>(width, window_bytes) + 1),
-                          .width_bytes = window_bytes < width ? 1 : width};
+  const MmioAccess access{
+      .offset = input.take<uint16_t>() % (window_bytes - std::min<uint64_t>(width, window_bytes) + 1),
+      .width_bytes = window_bytes < width ? 1 : width};
   Random random(action);
   switch (action % 16) {
     case 0:
       return save_and_restore(subject.component());
     case 1:
-      return restore_anything(subject.component(), script);
+      return restore_anything(subject.component(), input);
     case 2:
       return require(subject.component().reset().has_value());
     case 3:
+      return subject.drive(random);
     case 4:
       return subject.bench().stir(random);
     case 5:
@@ -82,21 +67,24 @@ void step(Subject& subject, uint64_t window_bytes, Script& script) {
     case 7:
       return static_cast<void>(subject.handler().read(access));
     default:
-      return static_cast<void>(subject.handler().write(access, low_bytes(script.take(width), access.width_bytes)));
+      return static_cast<void>(subject.handler().write(access, low_bytes(input.take<uint64_t>(), access.width_bytes)));
   }
 }
 
 }  // namespace
 }  // namespace tandem::devices
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   using namespace tandem::devices;
-  static const std::vector<DeviceRow> table = device_table();
-  Script script({input, size});
-  const DeviceRow& row = table[script.take(1) % table.size()];
+  static const std::vector<DeviceRow> table = [] {
+    tandem::log::set_level(tandem::log::Level::kOff);
+    return device_table();
+  }();
+  tandem::fuzz::InputReader input(bytes, size);
+  const DeviceRow& row = table[input.take<uint8_t>() % table.size()];
   const auto subject = row.make();
-  while (!script.is_empty()) {
-    step(*subject, row.window_bytes, script);
+  while (!input.is_empty()) {
+    step(*subject, row.window_bytes, input);
   }
   return 0;
 }

@@ -29,11 +29,15 @@ RESULTS = TOP / "build/results"
 
 @dataclass(frozen=True)
 class Testbed:
-    """One boot of scripts/testbed, in which the tests of a label run; `filter` selects gtest cases."""
+    """One boot of scripts/testbed, in which the tests of a label run; `filter` selects gtest cases.
+
+    `guest_kernel` is the one that Linux guests boot (see scripts/images), if the label has any.
+    """
 
     name: str
     options: tuple
     filter: str = "*"
+    guest_kernel: str = ""
     timeout_s: int = 2400
 
 
@@ -61,6 +65,21 @@ LABELS = (
             Testbed("max", ("--cpu", "max", "--kernel", "stock")),
             Testbed("a72", ("--cpu", "cortex-a72")),
             Testbed("gicv2", ("--cpu", "cortex-a72", "--host-gic", "2")),
+        ),
+    ),
+    Label(
+        "system",
+        presets=("arm64",),
+        testbeds=(
+            Testbed("stock", ("--cpu", "max", "--kernel", "stock"), guest_kernel="stock"),
+            Testbed("stock-16k", ("--kernel", "stock-16k"), "LinuxTest.FourCpus*", guest_kernel="stock-16k"),
+            Testbed("a72", ("--cpu", "cortex-a72"), "LinuxTest.FourCpus*:LinuxTest.Reboot*", guest_kernel="stock"),
+            Testbed(
+                "gicv2",
+                ("--cpu", "cortex-a72", "--host-gic", "2"),
+                "LinuxTest.FourCpus*:LinuxTest.Reboot*:Gic/*",
+                guest_kernel="stock",
+            ),
         ),
     ),
 )
@@ -98,6 +117,19 @@ def run_native(label):
     return tally
 
 
+def guest_environment(testbed):
+    """Prepares the images of Linux guests; returns the variables that name them."""
+    if not testbed.guest_kernel:
+        return {}
+
+    def image(what):
+        command = [TOP / "scripts/images", what, "--kernel", testbed.guest_kernel]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+    images = {"TANDEM_GUEST_KERNEL": image("kernel"), "TANDEM_GUEST_INITRAMFS": image("initramfs")}
+    return images | {"TANDEM_GUEST": testbed.guest_kernel}
+
+
 def run_in_testbed(label, testbed):
     """Runs the label's tests of build/arm64 in one testbed, one after the other."""
     tests = ctest_list.read(TOP / "build/arm64", label.name)
@@ -108,7 +140,8 @@ def run_in_testbed(label, testbed):
     script = "".join(_shell_lines(test, results, testbed) for test in tests)
     command = [TOP / "scripts/testbed", *testbed.options, "--timeout", str(testbed.timeout_s)]
     command += ["--log", results / "machine.log", "--", "sh", "-c", script]
-    statuses = _stream(command, testbed.name, results / "output.log") if tests else {}
+    environment = os.environ | guest_environment(testbed)
+    statuses = _stream(command, environment, testbed.name, results / "output.log") if tests else {}
     for test in tests:
         status = statuses.get(test.name)
         ended = f"exit status {status}" if status else "the testbed ended before the test did"
@@ -123,11 +156,11 @@ def _shell_lines(test, results, testbed):
     return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; echo; echo '@end' {test.name} $?\n"
 
 
-def _stream(command, name, log_path):
+def _stream(command, environment, name, log_path):
     """Runs the command, passes on what tells of progress, and returns each test's exit status."""
     statuses = {}
     with open(log_path, "w", encoding="utf-8") as log:
-        with subprocess.Popen(command, cwd=TOP, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        with subprocess.Popen(command, cwd=TOP, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
             for line in process.stdout:
                 log.write(line)
                 if line.startswith("@end "):

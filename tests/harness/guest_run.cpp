@@ -23,7 +23,7 @@ std::vector<std::string> lines_of(const std::string& console) {
 
 std::string payload_image(const std::string& payload) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  return program.parent_path() / "payloads" / (payload + ".img");
+  return program.parent_path().parent_path() / "guest/payloads" / (payload + ".img");
 }
 
 std::vector<std::string> run_command(const PayloadBoot& boot) {

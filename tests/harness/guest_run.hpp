@@ -18,7 +18,7 @@ struct PayloadBoot {
   std::vector<std::string> options = {};  ///< More options of `tandem run`.
 };
 
-/// The path of a payload's image, beside the test program.
+/// The path of a payload's image, in the build of tests/guest beside that of the test program.
 std::string payload_image(const std::string& payload);
 
 /// The command that boots the payload, its console on the standard streams.

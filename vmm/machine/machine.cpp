@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "devices/backend/stdio_backend.hpp"
 #include "vmm/lib/log/log.hpp"
 #include "vmm/machine/board_fdt.hpp"
 #include "vmm/machine/board_layout.hpp"
@@ -40,6 +41,7 @@ VgicLayout vgic_layout(const MachineSpec& spec) {
 }  // namespace
 
 Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
+  devices::fill_standard_descriptors();  // before anything is opened that could take the number of a closed one
   // Images come first: what the user most likely got wrong is said before the host is touched.
   GuestLoader loader = TANDEM_TRY(GuestLoader::create(spec));
   Kvm kvm = TANDEM_TRY(Kvm::open());

@@ -176,7 +176,8 @@ def _stream(command, environment, name, log_path):
 def run_script(path, tally):
     """Runs a script that prints `ok: NAME`, `FAILED: NAME...` or `skipped: NAME...`; one that prints none is one case."""
     name = str(path.relative_to(TOP))
-    run = subprocess.run([path], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    run = subprocess.run([path], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    output = run.stdout + run.stderr
     ran_before, failed_before = tally.ran(), tally.failed
     for line in run.stdout.splitlines():
         kind, _, text = line.partition(": ")
@@ -189,9 +190,9 @@ def run_script(path, tally):
     if tally.ran() == ran_before and run.returncode == 0:
         tally.passed += 1
     elif run.returncode != 0 and tally.failed == failed_before:
-        tally.fail(name, f"exit status {run.returncode}\n{run.stdout}")
+        tally.fail(name, f"exit status {run.returncode}\n{output}")
     elif tally.failed != failed_before:
-        show(f"{name}:\n{run.stdout}")
+        show(f"{name}:\n{output}")
 
 
 def run_label(label):

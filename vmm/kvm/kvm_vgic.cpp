@@ -194,7 +194,8 @@ Result<void> KvmVgic::reset_lpis() const {
     }
   }
   if (its_fd_) {
-    return set_device_attr(its_fd_.get(), KVM_DEV_ARM_VGIC_GRP_CTRL, KVM_DEV_ARM_ITS_CTRL_RESET, nullptr, "(ITS reset)");
+    return set_device_attr(its_fd_.get(), KVM_DEV_ARM_VGIC_GRP_CTRL, KVM_DEV_ARM_ITS_CTRL_RESET, nullptr,
+                           "(ITS reset)");
   }
   return {};
 }

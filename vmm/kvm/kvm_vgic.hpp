@@ -16,10 +16,10 @@ enum class GicVersion : uint8_t { kV2, kV3 };
 /// Where the interrupt controller's frames are, and how many interrupts it has.
 struct VgicLayout {
   GuestRange distributor;
-  GuestRange cpu_interface;    ///< GICv2.
-  GuestRange redistributors;   ///< GICv3: 128 KiB a vCPU.
-  GuestRange its;              ///< GICv3.
-  uint32_t interrupt_count;    ///< INTIDs of SGIs, PPIs and SPIs: a multiple of 32.
+  GuestRange cpu_interface;   ///< GICv2.
+  GuestRange redistributors;  ///< GICv3: 128 KiB a vCPU.
+  GuestRange its;             ///< GICv3.
+  uint32_t interrupt_count;   ///< INTIDs of SGIs, PPIs and SPIs: a multiple of 32.
 };
 
 /// The GIC versions that this host can give a guest.

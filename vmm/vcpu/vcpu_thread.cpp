@@ -14,7 +14,7 @@ namespace {
 int kick_signal() { return SIGRTMIN; }
 
 void install_kick_handler() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) {};
   ::sigaction(kick_signal(), &action, nullptr);
 }
@@ -27,7 +27,8 @@ Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatche
   try {
     made->thread_ = std::thread([self = made.get()] { self->main(); });
   } catch (const std::system_error& error) {
-    return std::unexpected(Error::from_errno(fmt::format("start the thread of vCPU {}", vcpu.index()), error.code().value()));
+    return std::unexpected(
+        Error::from_errno(fmt::format("start the thread of vCPU {}", vcpu.index()), error.code().value()));
   }
   made->wait_parked();
   return made;

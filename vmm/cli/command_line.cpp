@@ -24,6 +24,8 @@ constexpr const char* kConfigHelp =
 
 constexpr const char* kRunFooter = R"(
 If an option that takes one value is given more than once, the last one counts.
+Linux hands what it does not know of its command line to init: 32 words at most, it panics on more.
+On a terminal, Ctrl-A x ends the virtual machine; Ctrl-A h shows all keys.
 
 Exit status: 0 the guest powered off, 1 failure, 2 usage error, 3 the guest crashed.
 
@@ -107,10 +109,11 @@ class Parser {
 
   /// `text` starts with the name of an option that has a value too many or too few.
   static std::unexpected<Error> mismatch(std::string_view text) {
-    const std::string_view name = text.substr(0, text.find_first_of(": "));
-    const size_t index = find_run_option(name.substr(std::min<size_t>(name.size(), 2)));
+    const size_t start = std::min(text.find_first_not_of('-'), text.size());
+    const std::string_view name = text.substr(start, text.find_first_of(": ", start) - start);
+    const size_t index = find_run_option(name);
     const bool is_flag = index < run_options().size() && run_options()[index].kind == Kind::kFlag;
-    return fail(Errc::kInvalidArgument, "run: {}: {}", name, is_flag ? "takes no value" : "a value is needed");
+    return fail(Errc::kInvalidArgument, "run: --{}: {}", name, is_flag ? "takes no value" : "a value is needed");
   }
 
   Result<void> check_all_understood() {

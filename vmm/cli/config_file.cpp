@@ -90,6 +90,10 @@ class ConfigReader final : public nlohmann::json_sax<json> {
   }
 
   bool parse_error(size_t /*position*/, const std::string& /*token*/, const json::exception& error) override {
+    constexpr int kNumberOutOfRange = 406;
+    if (error.id == kNumberOutOfRange) {
+      return wrong_type();
+    }
     // The library's own prefix goes, and so does a token of any length behind the reason.
     const std::string_view text = error.what();
     const size_t start = text.find("] ");

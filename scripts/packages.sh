@@ -109,6 +109,8 @@ _decompressor_of() {
 _unpack_image() {
   local file=$1 image=$2 work="$2.$$" tool
   [ -e "$image" ] && return 0
+  # shellcheck disable=SC2064  # these files; with_lock runs this in a shell of its own
+  trap "rm -f '$work' '$work.z'" EXIT
   if [ "$(_text_at "$file" 4 4)" = zimg ]; then
     tail -c "+$(($(_u32_at "$file" 8) + 1))" -- "$file" | head -c "$(_u32_at "$file" 12)" >"$work.z"
   else
@@ -119,7 +121,6 @@ _unpack_image() {
   # shellcheck disable=SC2086  # the tool carries its options
   $tool <"$work.z" >"$work" || die "cannot unpack $file"
   [ "$(_text_at "$work" 56 4)" = ARMd ] || die "not an arm64 kernel: $file"
-  rm -f "$work.z"
   mv "$work" "$image"
 }
 

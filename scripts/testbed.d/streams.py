@@ -2,9 +2,9 @@
 """The build machine's end of a testbed: starts the emulated machine, hands it the command, carries the
 command's streams and gives back its exit status. Its peer is run_command.cpp, which describes the frames.
 
-usage: streams.py [--timeout S] [--log FILE] [--mount TAG=rw|ro:PATH]… [--link TARGET:PATH] [--env NAME[=VALUE]]…
-                  --cwd DIR -- MACHINE… -- CMD…
-In MACHINE, {STREAMS} becomes the number of the socket that carries the frames and {LOG} the log's path.
+usage: streams.py [--timeout S] [--log FILE] [--mount TAG=rw|ro:PATH]… [--env NAME[=VALUE]]…
+                  --cwd DIR [--link PATH] -- MACHINE… -- CMD…
+PATH is another name of the current directory. In MACHINE, {STREAMS} becomes the number of the socket that carries the frames and {LOG} the log's path.
 """
 
 import argparse
@@ -54,9 +54,9 @@ def parse_arguments(argv):
     options.add_argument("--timeout", type=int, default=0)
     options.add_argument("--log")
     options.add_argument("--mount", action="append", default=[])
-    options.add_argument("--link", action="append", default=[])
     options.add_argument("--env", action="append", default=[])
     options.add_argument("--cwd")
+    options.add_argument("--link")
     first = argv.index("--")
     second = argv.index("--", first + 1)
     parsed = options.parse_args(argv[:first])
@@ -89,7 +89,8 @@ def environment(names):
 def session_frames(options, window):
     mounts = sorted(map(split_mount, options.mount), key=lambda mount: len(mount[2]))  # outer before inner
     frames = [frame(b"M", *mount) for mount in mounts]
-    frames += [frame(b"L", *link.split(":", 1)) for link in options.link]
+    if options.link:
+        frames.append(frame(b"L", options.cwd, options.link))
     frames += [frame(b"V", f"{name}={value}") for name, value in environment(options.env).items()]
     frames += [frame(b"A", argument) for argument in options.command]
     frames.append(frame(b"D", options.cwd))
@@ -262,10 +263,21 @@ class Session:
             self.machine.wait()
         if self.terminal:
             self.terminal.restore()
-        if self.options.log and os.path.exists(self.log):
-            shutil.copyfile(self.log, self.options.log)
+        if self.options.log:
+            self.save_log()
         if not keep_log:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+
+    def save_log(self):
+        try:
+            shutil.copyfile(self.log, self.options.log)
+        except OSError as error:
+            complain(f"cannot write {self.options.log}: {error.strerror}")
+
+
+def complain(text):
+    print(f"testbed: {text}", file=sys.stderr, flush=True)
 
 
 def raise_killed(number, _frame):
@@ -291,13 +303,16 @@ def main():
         session.end(leave.keep_log)
     if leave.why:
         where = f" (log: {options.log or session.log})" if leave.keep_log else ""
-        print(f"testbed: {leave.why}{where}", file=sys.stderr)
+        complain(leave.why + where)
     return leave.status
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
+    except OSError as error:
+        complain(error)
+        sys.exit(EXIT_TESTBED)
     except Killed as killed:
         # Die of the same signal, so that a calling shell sees what happened.
         signal.signal(killed.number, signal.SIG_DFL)

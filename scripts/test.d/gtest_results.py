@@ -10,7 +10,7 @@ def file_name(test_name):
 
 
 def tells_progress(line):
-    return line.startswith(("[       OK ]", "[  FAILED  ]", "[  SKIPPED ]"))
+    return line.startswith(("[       OK ]", "[  FAILED  ]", "[  SKIPPED ]")) and line.endswith(" ms)\n")
 
 
 def count(tally, name, directory, ended_well, how_it_ended, test_name=None):

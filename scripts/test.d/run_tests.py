@@ -50,6 +50,7 @@ class Label:
     testbeds: tuple = ()
     scripts: tuple = ()
     only_by_name: bool = False
+    tests_of: tuple = ()  # ctest labels whose tests run in the testbeds; the label itself by default
     presets: tuple = field(default=())
 
 
@@ -62,9 +63,9 @@ LABELS = (
         "guest",
         presets=("arm64",),
         testbeds=(
-            Testbed("max", ("--cpu", "max", "--kernel", "stock")),
-            Testbed("a72", ("--cpu", "cortex-a72")),
-            Testbed("gicv2", ("--cpu", "cortex-a72", "--host-gic", "2")),
+            Testbed("max", ("--cpu", "max", "--kernel", "stock"), "-Soak*"),
+            Testbed("a72", ("--cpu", "cortex-a72"), "-Soak*:ConsoleTest.*:*FiftyResets*"),
+            Testbed("gicv2", ("--cpu", "cortex-a72", "--host-gic", "2"), "-Soak*:ConsoleTest.*:*FiftyResets*:Features*"),
         ),
     ),
     Label(
@@ -81,6 +82,13 @@ LABELS = (
                 guest_kernel="stock",
             ),
         ),
+    ),
+    Label(
+        "soak",
+        presets=("arm64",),
+        only_by_name=True,
+        tests_of=("guest",),
+        testbeds=(Testbed("max", ("--cpu", "max", "--kernel", "stock"), "Soak*", 7200),),
     ),
 )
 
@@ -132,7 +140,8 @@ def guest_environment(testbed):
 
 def run_in_testbed(label, testbed):
     """Runs the label's tests of build/arm64 in one testbed, one after the other."""
-    tests = ctest_list.read(TOP / "build/arm64", label.name)
+    labels = label.tests_of or (label.name,)
+    tests = [test for name in labels for test in ctest_list.read(TOP / "build/arm64", name)]
     results = TOP / "build/arm64/results" / testbed.name
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)

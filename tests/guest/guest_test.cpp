@@ -56,11 +56,24 @@ std::vector<GuestCase> gic_cases() {
   return {
       {.name = "SgiEightCpus", .boot = {.payload = "sgi", .vcpu_count = 8}},
       {.name = "SgiSeventeenCpus", .boot = {.payload = "sgi", .vcpu_count = 17}, .needs = "GICv3", .available = is_v3},
-      {.name = "SgiThirtyThreeCpus",
-       .boot = {.payload = "sgi", .vcpu_count = 33},
-       .needs = "GICv3",
-       .available = is_v3},
   };
+}
+
+std::vector<GuestCase> soak_cases() {
+  const bool is_v3 = capabilities().gic_version == 3;
+  std::vector<GuestCase> cases;
+  for (const unsigned vcpu_count : {33U, 64U}) {
+    const std::string count = std::to_string(vcpu_count);
+    cases.push_back({.name = "SgiCpus" + count,
+                     .boot = {.payload = "sgi", .vcpu_count = vcpu_count},
+                     .needs = "GICv3",
+                     .available = is_v3});
+    cases.push_back({.name = "TreeCpus" + count,
+                     .boot = {.payload = "dtb", .cmdline = expected_tree(vcpu_count, 64), .vcpu_count = vcpu_count},
+                     .needs = "GICv3",
+                     .available = is_v3});
+  }
+  return cases;
 }
 
 std::vector<GuestCase> tree_cases() {
@@ -138,6 +151,7 @@ TEST_P(GuestPayloadTest, ReportsSuccessAndPowersOff) {
 
 INSTANTIATE_TEST_SUITE_P(Boot, GuestPayloadTest, testing::ValuesIn(boot_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Gic, GuestPayloadTest, testing::ValuesIn(gic_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Soak, GuestPayloadTest, testing::ValuesIn(soak_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Tree, GuestPayloadTest, testing::ValuesIn(tree_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Features, GuestPayloadTest, testing::ValuesIn(feature_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Access, GuestPayloadTest, testing::ValuesIn(access_cases()), name_of);

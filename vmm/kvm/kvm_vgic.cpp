@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kGicdCtlr = 0x0;
 constexpr uint64_t kGicdIidr = 0x8;
 constexpr uint64_t kGicdIgroupr = 0x80;
+constexpr uint64_t kGicdIsenabler = 0x100;
 constexpr uint64_t kGicdIcenabler = 0x180;
 constexpr uint64_t kGicdIspendr = 0x200;
 constexpr uint64_t kGicdIcpendr = 0x280;
@@ -40,6 +41,7 @@ struct Bank {
 /// In the order in which a reset writes them.
 constexpr std::array kBanks{
     Bank{kGicdIcenabler, 1, Bank::OnReset::kWriteOnes},
+    Bank{kGicdIsenabler, 1, Bank::OnReset::kInitialValue},  // KVM starts with SGIs enabled
     Bank{kGicdIcpendr, 1, Bank::OnReset::kWriteOnes, Bank::In::kV2},
     Bank{kGicdIspendr, 1, Bank::OnReset::kWriteZeros, Bank::In::kV3},  // from userspace, a v3's ISPENDR takes zeros too
     Bank{kGicdIcactiver, 1, Bank::OnReset::kWriteOnes},

@@ -45,7 +45,7 @@ static inline struct Cpu* this_cpu(void) {
 
 // ---- Reporting: one line for each finding; the test program on the host reads them
 
-// Each of these prints `PASS: area: text` or another verdict; format as printf's %s %c %d %u %x %lu %lx.
+// Each of these prints `PASS: area: text` or another verdict (with the argument quiet=1 only the bad ones); format as printf's %s %c %d %u %x %lu %lx.
 void report(bool passed, const char* area, const char* format, ...) __attribute__((format(printf, 3, 4)));
 void skip(const char* area, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -123,6 +123,9 @@ static void put_verdict(const char* verdict, const char* area, const char* forma
 
 void report(bool passed, const char* area, const char* format, ...) {
   va_list arguments;
+  if (passed && argument("quiet", 0) != 0) {
+    return;
+  }
   va_start(arguments, format);
   if (!passed) {
     __atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);

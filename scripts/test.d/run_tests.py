@@ -64,8 +64,12 @@ LABELS = (
         presets=("arm64",),
         testbeds=(
             Testbed("max", ("--cpu", "max", "--kernel", "stock"), "-Soak*"),
-            Testbed("a72", ("--cpu", "cortex-a72"), "-Soak*:ConsoleTest.*:*FiftyResets*"),
-            Testbed("gicv2", ("--cpu", "cortex-a72", "--host-gic", "2"), "-Soak*:ConsoleTest.*:*FiftyResets*:Features*"),
+            Testbed("a72", ("--cpu", "cortex-a72", "--kernel", "stock"), "-Soak*:ConsoleTest.*:*FiftyResets*"),
+            Testbed(
+                "gicv2",
+                ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
+                "-Soak*:ConsoleTest.*:*FiftyResets*:Features*",
+            ),
         ),
     ),
     Label(
@@ -74,10 +78,15 @@ LABELS = (
         testbeds=(
             Testbed("stock", ("--cpu", "max", "--kernel", "stock"), guest_kernel="stock"),
             Testbed("stock-16k", ("--kernel", "stock-16k"), "LinuxTest.FourCpus*", guest_kernel="stock-16k"),
-            Testbed("a72", ("--cpu", "cortex-a72"), "LinuxTest.FourCpus*:LinuxTest.Reboot*", guest_kernel="stock"),
+            Testbed(
+                "a72",
+                ("--cpu", "cortex-a72", "--kernel", "stock"),
+                "LinuxTest.FourCpus*:LinuxTest.Reboot*",
+                guest_kernel="stock",
+            ),
             Testbed(
                 "gicv2",
-                ("--cpu", "cortex-a72", "--host-gic", "2"),
+                ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
                 "LinuxTest.FourCpus*:LinuxTest.Reboot*:Gic/*",
                 guest_kernel="stock",
             ),

@@ -65,6 +65,9 @@ _add_arm64() {
   dpkg --print-foreign-architectures | grep -qx arm64 || dpkg --add-architecture arm64
 }
 
+# have_tools NAME…: true if every one is on the PATH ('command -v' is content with one of them).
+have_tools() { type -P "$@" >/dev/null; }
+
 # need_packages NAME…: installs the Debian packages that are not there yet. A name may carry
 # an architecture (libfdt-dev:arm64); arm64 is added as a foreign architecture when needed.
 need_packages() {

@@ -8,6 +8,11 @@
 
 readonly tandem_debian="$tandem_cache/debian"
 
+# _need_unpacking_tools: installs what unpacks kernels and modules and packs archives, where a machine lacks it.
+_need_unpacking_tools() {
+  have_tools cpio depmod modprobe xz zstd || need_packages cpio kmod xz-utils zstd
+}
+
 _apt_get() { apt-get -q -o APT::Sandbox::User=root "$@" </dev/null; }
 
 # refresh_lists NAME: makes the package lists know NAME:arm64 (they do not after arm64 was just added).
@@ -111,6 +116,7 @@ _unpack_image() {
   [ -e "$image" ] && return 0
   # shellcheck disable=SC2064  # these files; with_lock runs this in a shell of its own
   trap "rm -f '$work' '$work.z'" EXIT
+  _need_unpacking_tools
   if [ "$(_text_at "$file" 4 4)" = zimg ]; then
     tail -c "+$(($(_u32_at "$file" 8) + 1))" -- "$file" | head -c "$(_u32_at "$file" 12)" >"$work.z"
   else
@@ -147,6 +153,7 @@ modules_package() {
 copy_modules() {
   local package=$1 root=$2 release file module
   shift 2
+  _need_unpacking_tools
   release=$(basename "$package"/lib/modules/*)
   [ -e "$package/lib/modules/$release/modules.dep" ] || depmod -b "$package" "$release"
   modprobe -d "$package" -S "$release" --show-depends -a "$@" | sed -n 's/^insmod //p' | sort -u |
@@ -166,6 +173,7 @@ copy_modules() {
 # start_initramfs ROOT INIT: puts busybox and the first process into the directory ROOT.
 start_initramfs() {
   local busybox name
+  _need_unpacking_tools
   busybox=$(unpacked_package busybox-static) || exit
   chmod 755 "$1"
   mkdir -p "$1"/{bin,dev,proc,sys,mnt,root,tmp,usr}

@@ -25,8 +25,8 @@
  */
 #define PV_VCPU_STATE_DT_NODE		"pv-vcpu-state"
 #define PV_VCPU_STATE_DT_COMPATIBLE	"tandem,pv-vcpu-state-1.0"
-#define PV_VCPU_STATE_DT_STRIDE		"record-stride"
-#define PV_VCPU_STATE_DT_FUNCTION_BASE	"function-base"
+#define PV_VCPU_STATE_DT_STRIDE		"tandem,record-stride"
+#define PV_VCPU_STATE_DT_FUNCTION_BASE	"tandem,function-base"
 
 /* One vCPU's record. Little-endian; each field is read with one access of its own size, aligned. */
 struct pv_vcpu_state_record {

@@ -55,7 +55,7 @@ class Label:
 
 
 LABELS = (
-    Label("check", scripts=("scripts/check_includes", "scripts/check_style", "tests/scripts/*_test")),
+    Label("check", scripts=("scripts/check_*", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",)),
     Label("contract", native=True, presets=("host",)),
     Label("testbed", scripts=("tests/testbed/*_test",)),

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks. Each is a function of the options that returns a Report."""
+
+import os
+import re
+import resource
+import shlex
+import subprocess
+import time
+
+import guest_runs
+from figures import Figure, Report
+from guest_runs import PLACE, QEMU, TANDEM, TOP, BenchFailed, Run, output_of, show
+
+HOST_KERNEL = "stock"
+PEER_PACKAGES = ("kvmtool", "firecracker", "cloud-hypervisor", "crosvm")
+QUIET_CONSOLE = "console=ttyAMA0 quiet"
+MACHINE = "this machine"
+TESTBED_LIMIT_S = 4  # docs/testbed.md: what a testbed may cost besides its command, and a busybox guest until it is up
+
+
+def _icount_options():
+    return ["--icount", "--kernel", HOST_KERNEL, "--memory", "2G"]
+
+
+def _icount_clock():
+    if guest_runs.is_native():
+        return "time of this machine's counter"
+    return f"virtual time of scripts/testbed --icount --kernel {HOST_KERNEL}: 1 instruction = 1 ns"
+
+
+def _build():
+    """Builds Tandem and what is measured with it."""
+    if subprocess.run([TOP / "scripts/build", "arm64"], stdin=subprocess.DEVNULL, check=False).returncode != 0:
+        raise BenchFailed("cannot build arm64")
+
+
+def _shown(subject, command):
+    """A command line as someone would type it who has the files in the current directory."""
+    root = "(in a root of QEMU's packages) " if subject is QEMU else ""
+    return root + shlex.join(command).replace(f"{PLACE}/", "")
+
+
+def _peer_note(version):
+    packaged = output_of(TOP / "scripts/bench.d/prepare", "packaged", *PEER_PACKAGES).split()
+    absent = [name for name in PEER_PACKAGES if name not in packaged]
+    notes = [f"qemu: {version}"]
+    if absent:
+        notes.append(f"not measured, because this distribution has no arm64 package of them: {', '.join(absent)}")
+    if packaged:
+        notes.append(f"packaged, but this benchmark does not know their command lines: {', '.join(packaged)}")
+    return notes
+
+
+def first_instruction_ms(timed):
+    """Milliseconds from exec to the guest's first instruction, which the payload has printed."""
+    match = re.search(r"first-instruction ([0-9a-f]{16})", timed.output)
+    if not match:
+        raise BenchFailed(f"the payload did not say when it began: {timed.output.strip() or 'no output'}")
+    return timed.ms_until(int(match.group(1), 16))
+
+
+def boot(options):
+    """exec of the VMM until the guest's first instruction, and until a minimal Linux guest has powered off."""
+    _build()
+    payload, kernel, initrd = "first_instruction.img", "Image", "init.cpio"
+    binaries = TOP / "build/arm64/bench"
+    prepare = TOP / "scripts/bench.d/prepare"
+    files = {payload: binaries / f"payloads/{payload}",
+             kernel: output_of(TOP / "scripts/images", "kernel", "--kernel", options.guest_kernel),
+             initrd: output_of(prepare, "initramfs", str(binaries / "poweroff_init"))}
+    commands = {(subject, what): command for subject in (TANDEM, QEMU) for what, command in
+                (("first", subject.boot(payload)), ("off", subject.boot(kernel, initrd, QUIET_CONSOLE)))}
+    runs = [Run(f"{subject.name}-{what}", subject, tuple(command)) for (subject, what), command in commands.items()]
+    show(f"boot: {options.runs} runs of each of {len(runs)} command lines in the testbed")
+    version, timed = guest_runs.measure(_icount_options(), files, runs * options.runs, output_of(prepare, "qemu"))
+    figures = []
+    for (subject, what), command in commands.items():
+        seen = timed[f"{subject.name}-{what}"]
+        name, values = (("exec to first guest instruction", [first_instruction_ms(one) for one in seen]) if what == "first" else
+                        ("exec to power-off of Linux", [one.total_ms() for one in seen]))
+        figures.append(Figure(name, subject.name, "ms", tuple(values), _shown(subject, command)))
+    notes = [f"guests have 1 vCPU and 128 MiB; Linux is the kernel '{options.guest_kernel}' with an initramfs that only powers off"]
+    return Report("boot", f"scripts/bench boot --runs {options.runs} --guest-kernel {options.guest_kernel}", _icount_clock(),
+                  figures, notes + _peer_note(version), lowest=TANDEM.name)
+
+
+def instructions_per_exit(timed):
+    """For each access that the payload timed: nanoseconds of each, from the difference of its two counts."""
+    seen = {}
+    for name, count, ticks in re.findall(r"exits (\S+) (\d+) (\d+)", timed.output):
+        seen.setdefault(name, []).append((int(count), int(ticks)))
+    if not seen or any(len(pairs) != 2 for pairs in seen.values()):
+        raise BenchFailed(f"the payload did not time all accesses: {timed.output.strip() or 'no output'}")
+    return {name: (many[1] - few[1]) * 1e9 / timed.frequency_hz / (many[0] - few[0]) for name, (few, many) in seen.items()}
+
+
+def exits(options):
+    """Cost of an access to a device register that the VMM answers."""
+    _build()
+    payload = "mmio_exits.img"
+    commands = {subject: subject.boot(payload) for subject in (TANDEM, QEMU)}
+    runs = [Run(subject.name, subject, tuple(command)) for subject, command in commands.items()]
+    show(f"exits: {options.runs} runs of each of {len(runs)} command lines in the testbed")
+    version, timed = guest_runs.measure(_icount_options(), {payload: TOP / f"build/arm64/bench/payloads/{payload}"},
+                                        runs * options.runs, output_of(TOP / "scripts/bench.d/prepare", "qemu"))
+    unit = "ns" if guest_runs.is_native() else "instructions"
+    figures = []
+    for subject, command in commands.items():
+        seen = [instructions_per_exit(one) for one in timed[subject.name]]
+        figures += [Figure(f"{access.replace('-', ' ')}", subject.name, unit, tuple(one[access] for one in seen),
+                           _shown(subject, command)) for access in seen[0]]
+    notes = ["each figure is what 2000 more accesses cost, divided by 2000: guest, KVM and VMM together"]
+    return Report("exits", f"scripts/bench exits --runs {options.runs}", _icount_clock(), figures,
+                  notes + _peer_note(version), lowest=TANDEM.name)
+
+
+def _testbed_seconds(kernel):
+    """Wall-clock and CPU seconds of one start and end of the testbed."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    command = [TOP / "scripts/testbed", "--kernel", kernel, "--", "true"]
+    if subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, check=False).returncode != 0:
+        raise BenchFailed(f"scripts/testbed --kernel {kernel} -- true failed")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def testbed(options):
+    """What a testbed costs besides its command, and how long a busybox guest takes in it."""
+    _build()
+    kernel = options.guest_kernel
+    images = TOP / "scripts/images"
+    files = {"Image": output_of(images, "kernel", "--kernel", kernel),
+             "initramfs.cpio": output_of(images, "initramfs", "--kernel", kernel)}
+    command = TANDEM.boot("Image", "initramfs.cpio", f'{QUIET_CONSOLE} tandem.exec="true"')
+    _testbed_seconds(kernel)  # makes what is not in the cache
+    load = os.getloadavg()[0]
+    show(f"testbed: {options.runs} starts of the testbed, then as many guests in one")
+    overhead = [_testbed_seconds(kernel) for _ in range(options.runs)]
+    _, timed = guest_runs.measure(["--kernel", kernel], files, [Run("busybox", TANDEM, tuple(command))] * options.runs)
+    start, guest = f"scripts/testbed --kernel {kernel} -- true", f"in a testbed: {_shown(TANDEM, command)}"
+    figures = [Figure("testbed besides its command", MACHINE, "s", tuple(wall for wall, _ in overhead), start, TESTBED_LIMIT_S),
+               Figure("the same, CPU time of all processes", MACHINE, "s", tuple(cpu for _, cpu in overhead), start),
+               Figure("busybox guest, exec to power-off", MACHINE, "s",
+                      tuple(one.total_ms() / 1e3 for one in timed["busybox"]), guest, TESTBED_LIMIT_S)]
+    return Report("testbed", f"scripts/bench testbed --runs {options.runs} --guest-kernel {kernel}",
+                  "wall clock of this machine, with whatever else it does", figures,
+                  [f"load average of the last minute at the start: {load:.1f} on {os.cpu_count()} CPUs"])
+
+
+BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed}

@@ -68,7 +68,7 @@ LABELS = (
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
-                "-Soak*:ConsoleTest.*:*FiftyResets*:Features*",
+                "-Soak*:ConsoleTest.*:*FiftyResets*:Features*:Bpf*",
             ),
         ),
     ),

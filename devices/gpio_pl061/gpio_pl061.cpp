@@ -212,7 +212,8 @@ FdtNode GpioPl061::describe(const FdtPlacement& placement, uint32_t phandle) con
   node.add_cells("clocks", {placement.clock_phandle});
   node.add_string("clock-names", "apb_pclk");
   node.add_empty("gpio-controller").add_u32("#gpio-cells", 2);
-  node.add_empty("interrupt-controller").add_u32("#interrupt-cells", 2);
+  // Devices whose interrupts it takes are not addressed within it. (Devicetree Specification v0.4, "Interrupt Mapping")
+  node.add_empty("interrupt-controller").add_u32("#interrupt-cells", 2).add_u32("#address-cells", 0);
   node.add_u32("phandle", phandle);
   return node;
 }

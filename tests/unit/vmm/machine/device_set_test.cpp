@@ -5,21 +5,13 @@
 
 #include <algorithm>
 
+#include "tests/fakes/fake_doorbell_host.hpp"
 #include "tests/fakes/fake_irq_sink.hpp"
 #include "tests/fakes/fake_machine_events.hpp"
 #include "vmm/machine/board_layout.hpp"
 
 namespace tandem {
 namespace {
-
-/// Keeps the doorbells it is given.
-struct FakeDoorbellHost final : devices::DoorbellHost {
-  Result<void> add_doorbell(GuestAddr addr, uint32_t value, int /*event_fd*/) override {
-    doorbells.emplace_back(addr.value(), value);
-    return {};
-  }
-  std::vector<std::pair<uint64_t, uint32_t>> doorbells;
-};
 
 constexpr auto kRam = GuestRange::fixed(0x4000'0000, 0x20'0000);
 constexpr uint32_t kVirtioMagic = 0x74726976;
@@ -39,7 +31,7 @@ class DeviceSetTest : public ::testing::Test {
 
   std::unique_ptr<EventLoop> loop_ = EventLoop::create().value();
   devices::FakeIrqSink irqs_;
-  FakeDoorbellHost doorbells_;
+  devices::FakeDoorbellHost doorbells_;
   GuestRam ram_ = GuestRam::create_anonymous(kRam).value();
   GuestMemory memory_{{{kRam, ram_.bytes()}}};
   FakeMachineEvents events_;

@@ -58,6 +58,7 @@ LABELS = (
     Label("check", scripts=("scripts/check_*", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",)),
     Label("contract", native=True, presets=("host",)),
+    Label("package", presets=("arm64",), scripts=("tests/package/*_test",)),
     Label("testbed", scripts=("tests/testbed/*_test",)),
     Label(
         "guest",

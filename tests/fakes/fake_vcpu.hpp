@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -34,6 +35,7 @@ class FakeVcpu final : public Vcpu {
   VmExit run() override {
     std::unique_lock lock(mutex_);
     ++runs_;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked_signals);
     changed_.notify_all();
     changed_.wait(lock, [this] { return immediate_exit_ || !exits_.empty(); });
     if (immediate_exit_) {
@@ -59,6 +61,7 @@ class FakeVcpu final : public Vcpu {
   std::atomic<int> finished{0};
   int aborts = 0;
   Result<void> abort_result;
+  sigset_t blocked_signals{};  ///< In the thread of the last run, while it ran.
 
  private:
   std::mutex mutex_;  // guards all below

@@ -19,6 +19,14 @@ void install_kick_handler() {
   ::sigaction(kick_signal(), &action, nullptr);
 }
 
+/// Lets the calling thread be kicked: it has inherited its signal mask, and who started the process may block anything.
+void unblock_kick() {
+  sigset_t kick;
+  sigemptyset(&kick);
+  sigaddset(&kick, kick_signal());
+  ::pthread_sigmask(SIG_UNBLOCK, &kick, nullptr);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatcher& dispatcher) {
@@ -63,6 +71,7 @@ void VcpuThread::post(Request request) {
 void VcpuThread::main() {
   ::pthread_setname_np(::pthread_self(), fmt::format("vcpu{}", vcpu_.index()).c_str());
   thread_id_ = ::gettid();
+  unblock_kick();
   while (wait_to_run()) {
     if (dispatcher_.handle(vcpu_, vcpu_.run()) == AfterExit::kPark) {
       park_self();

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/fakes/fake_machine_events.hpp"
 #include "tests/fakes/fake_vcpu.hpp"
 
@@ -54,6 +56,20 @@ TEST_F(VcpuThreadTest, AVcpuThatAsksForResetIsNotEnteredAgainBeforeUnpark) {
   EXPECT_EQ(events_.resets.size(), 1U);
   thread_->unpark();
   vcpu_.wait_for_runs(2);
+}
+
+TEST_F(VcpuThreadTest, CanBeKickedThoughItsCreatorBlocksAllSignals) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  FakeVcpu vcpu;
+  const auto thread = VcpuThread::create(vcpu, dispatcher_).value();
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread->unpark();
+  vcpu.wait_for_runs(1);
+  EXPECT_EQ(sigismember(&vcpu.blocked_signals, SIGRTMIN), 0);
+  EXPECT_EQ(sigismember(&vcpu.blocked_signals, SIGTERM), 1) << "signals of the process are for others to take";
 }
 
 TEST_F(VcpuThreadTest, StopsWhileTheGuestRuns) {

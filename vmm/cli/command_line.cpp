@@ -43,6 +43,7 @@ class Parser {
     app_.set_help_flag("-h,--help", "show this help");
     app_.set_version_flag("--version", "tandem " TANDEM_VERSION, "show the version");
     app_.allow_extras();
+    app_.require_subcommand(0, 1);
     run_ = app_.add_subcommand("run", "run a virtual machine in the foreground");
     run_->set_help_flag("-h,--help", "show this help");
     run_->allow_extras();

@@ -246,6 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"OptionOfLater", run({"--vsock", "p"}), "run: unknown option '--vsock' (see tandem run --help)"},
         Bad{"SingleDash", run({"-cpus", "1"}), "run: unknown option '-cpus' (see tandem run --help)"},
         Bad{"Abbreviation", run({"--mem", "1G"}), "run: unknown option '--mem' (see tandem run --help)"},
+        Bad{"TheCommandTwice", run({"run"}), "run: nothing is expected at 'run' (see tandem run --help)"},
         Bad{"Operand", run({"Image"}), "run: nothing is expected at 'Image' (see tandem run --help)"},
         Bad{"OperandBehindDashes", run({"--", "--cpus"}), "run: unknown option '--cpus' (see tandem run --help)"},
         Bad{"NoKernel", {"run"}, "run: --kernel is needed"},

@@ -94,8 +94,9 @@ CharBackendChoice choice_of(const ConsoleSpec& spec, MachineEvents& events) {
 
 Result<std::unique_ptr<DeviceSet>> DeviceSet::create(const MachineSpec& spec, const Host& host) {
   std::unique_ptr<DeviceSet> set(new DeviceSet(host));
-  TANDEM_TRY(set->add_platform_devices(spec));
+  // Consoles come last: to open one can truncate a file, which is not to happen for a machine that does not come to be.
   TANDEM_TRY(set->add_virtio_devices(spec));
+  TANDEM_TRY(set->add_platform_devices(spec));
   return set;
 }
 

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/fakes/fake_doorbell_host.hpp"
 #include "tests/fakes/fake_irq_sink.hpp"
 #include "tests/fakes/fake_machine_events.hpp"
+#include "tests/fakes/memory_file.hpp"
 #include "vmm/machine/board_layout.hpp"
 
 namespace tandem {
@@ -89,6 +91,15 @@ TEST_F(DeviceSetTest, AConsoleThatCannotBeOpenedIsAnErrorThatNamesIt) {
   const auto set = create(spec);
   ASSERT_FALSE(set);
   EXPECT_TRUE(set.error().message().starts_with("--console: ")) << set.error().message();
+}
+
+TEST_F(DeviceSetTest, ADiskThatCannotBeOpenedLeavesTheFilesOfConsolesAlone) {
+  const fakes::MemoryFile old_log("what an earlier machine said");
+  MachineSpec spec = spec_without_console();
+  spec.console = {.kind = ConsoleSpec::Kind::kFile, .path = old_log.path()};
+  spec.disks = {{.path = "/nonexistent/disk", .id = "disk0", .read_only = false}};
+  ASSERT_FALSE(create(spec));
+  EXPECT_GT(std::filesystem::file_size(old_log.path()), 0U);
 }
 
 TEST_F(DeviceSetTest, APanicEventIsACrashOfTheMachine) {

@@ -12,7 +12,17 @@ Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
   if (!spec.boot.initrd.empty()) {
     initrd = TANDEM_TRY(boot::load_initrd(spec.boot.initrd, spec.memory_bytes));
   }
-  return GuestLoader(spec.boot.cmdline, std::move(kernel), std::move(initrd));
+  GuestLoader loader(spec.boot.cmdline, std::move(kernel), std::move(initrd));
+  TANDEM_TRY(loader.check_fit(spec.memory_bytes));
+  return loader;
+}
+
+Result<void> GuestLoader::check_fit(uint64_t memory_bytes) const {
+  constexpr uint64_t kLeastFdtBytes = 1;  // its size is known once all devices are there
+  const auto ram = GuestRange::create(board::kRamBase, memory_bytes);
+  TANDEM_ASSERT(ram.has_value(), "the command line checked the size");
+  TANDEM_TRY(boot::place_boot_parts(*ram, boot::boot_sizes(kernel_, initrd(), kLeastFdtBytes)));
+  return {};
 }
 
 Result<GuestLoader::Plan> GuestLoader::plan(const devices::FdtNode& hardware, GuestRange ram) const {

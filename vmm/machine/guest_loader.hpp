@@ -17,7 +17,7 @@ namespace tandem {
 class GuestLoader {
  public:
   /// Reads and checks the images.
-  /// @errors  as the files are; one line that names the file.
+  /// @errors  as the files are; one line that names the file. Errc::kOutOfRange: they do not fit into the guest's RAM.
   static Result<GuestLoader> create(const MachineSpec& spec);
 
   /// The device tree that the next `load` would write, but for its seeds. @param hardware  the root node without /chosen.
@@ -36,6 +36,7 @@ class GuestLoader {
   };
   GuestLoader(std::string cmdline, boot::KernelImage kernel, std::optional<boot::SealedImage> initrd)
       : cmdline_(std::move(cmdline)), kernel_(std::move(kernel)), initrd_(std::move(initrd)) {}
+  [[nodiscard]] Result<void> check_fit(uint64_t memory_bytes) const;
   [[nodiscard]] Result<Plan> plan(const devices::FdtNode& hardware, GuestRange ram) const;
   [[nodiscard]] const boot::SealedImage* initrd() const { return initrd_ ? &*initrd_ : nullptr; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every boot must look like the first. Leaves the machine dirty, then does what a character on the console
-// says: r SYSTEM_RESET, 2 SYSTEM_RESET2 (architectural), v SYSTEM_RESET2 (vendor type), q power off.
+// says: r SYSTEM_RESET, 2 SYSTEM_RESET2 (architectural), v SYSTEM_RESET2 (vendor type), a SYSTEM_RESET by all other
+// CPUs while this one takes external aborts, q power off.
 #include "tests/guest/lib/payload.h"
 
 enum { kMsToStart = 20000, kUartIntid = 33, kVirtualTimer = 27 };
@@ -14,6 +15,7 @@ static const uint32_t kPpis = 0xffff0000;
 static volatile unsigned boots_seen_by_image;  // in .data: loaded afresh at each boot
 static volatile unsigned marker = 0x1234;
 static volatile unsigned others;
+static volatile bool others_reset;
 
 static void be_busy(void* unused) {
   (void)unused;
@@ -24,6 +26,9 @@ static void be_busy(void* unused) {
   __atomic_add_fetch(&others, 1, __ATOMIC_RELEASE);
   for (;;) {
     (void)read32(kUart + UARTFR);  // an exit to the VMM each time: it must not enter this CPU again after a reset
+    if (others_reset) {
+      hvc(PSCI_SYSTEM_RESET, 0, 0, 0);
+    }
   }
 }
 
@@ -94,6 +99,16 @@ static void start_others(void) {
   report(wait_until(&others, count - 1, kMsToStart), "reset", "%u CPUs are up", count);
 }
 
+// Loads that KVM cannot describe, each answered by an abort, for as long as the machine lives.
+static void abort_without_end(void) {
+  others_reset = true;
+  for (;;) {
+    expect_fault();
+    __asm__ volatile("ldp x9, x10, [%0]" ::"r"(device_view(kUart)) : "x9", "x10", "memory");
+    (void)fault_taken();
+  }
+}
+
 static void obey(int command) {
   switch (command) {
     case 'r':
@@ -104,6 +119,9 @@ static void obey(int command) {
       break;
     case 'v':
       hvc(PSCI_SYSTEM_RESET2, VENDOR_RESET, 0x5678, 0);
+      break;
+    case 'a':
+      abort_without_end();
       break;
     default:
       return;

@@ -113,6 +113,17 @@ TEST_F(ResetTest, AVendorResetIsAResetAndIsReportedWithTypeAndCookie) {
   EXPECT_NE(tandem_->errors().find("0x5678"), std::string::npos) << tandem_->errors();
 }
 
+TEST_F(ResetTest, AnAbortThatTheBootCpuHasNotTakenYetIsForgotten) {
+  constexpr unsigned kResets = 20;  // each has a fair chance to fall between an abort and the next entry
+  start("quiet=1");
+  ASSERT_TRUE(boot()) << transcript();
+  for (unsigned count = 1; count <= kResets; ++count) {
+    reset('a');
+    ASSERT_TRUE(boot()) << "reset " << count << "\n" << transcript();
+  }
+  expect_power_off();
+}
+
 TEST_F(ResetTest, FiftyResetsUseNothingUp) {
   constexpr unsigned kResets = 50;
   constexpr unsigned kSettled = 5;

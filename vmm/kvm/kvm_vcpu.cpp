@@ -108,7 +108,7 @@ kvm_run& KvmVcpu::shared() const { return *reinterpret_cast<kvm_run*>(run_.bytes
 VmExit KvmVcpu::run() {
   const int result = ::ioctl(fd_.get(), KVM_RUN, 0);
   const int error = errno;
-  mmio_pending_ = false;
+  access_pending_ = false;
   if (result == 0) {
     return decode_exit();
   }
@@ -144,7 +144,7 @@ VmExit KvmVcpu::decode_exit() {
 
 VmExit KvmVcpu::decode_mmio() {
   const auto& mmio = shared().mmio;
-  mmio_pending_ = true;
+  access_pending_ = true;
   const GuestAddr addr(mmio.phys_addr);
   if (mmio.is_write == 0) {
     return MmioReadExit{addr, mmio.len};
@@ -176,7 +176,7 @@ void KvmVcpu::complete_mmio_read(uint64_t value) {
 }
 
 void KvmVcpu::finish_mmio() {
-  if (mmio_pending_) {
+  if (access_pending_) {
     set_immediate_exit(true);
     run();
   }
@@ -190,6 +190,7 @@ Result<void> KvmVcpu::inject_external_abort() {
   kvm_vcpu_events events{};
   events.exception.ext_dabt_pending = 1;
   TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_SET_VCPU_EVENTS, "KVM_SET_VCPU_EVENTS", &events));
+  access_pending_ = true;  // it would outlive KVM_ARM_VCPU_INIT, and the first instruction after a reset would take it
   return {};
 }
 

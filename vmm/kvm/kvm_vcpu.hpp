@@ -66,7 +66,7 @@ class KvmVcpu final : public Vcpu {
   VcpuFeatures features_;
   uint64_t mpidr_ = 0;
   uint32_t target_ = 0;
-  bool mmio_pending_ = false;
+  bool access_pending_ = false;  ///< What the last exit came to, a value or an abort, is not in the registers yet.
 };
 
 }  // namespace tandem

@@ -22,7 +22,8 @@ class Vcpu {
   /// Gives the value of the last MmioReadExit. @pre the last exit was one.
   virtual void complete_mmio_read(uint64_t value) = 0;
 
-  /// Finishes the access of the last MMIO exit without entering the guest, so that registers and PC are consistent.
+  /// Finishes the access of the last exit, whether a value or an abort answered it, without entering the guest, so that
+  /// registers and PC are consistent.
   virtual void finish_mmio() = 0;
 
   /// While set, `run` returns InterruptedExit at once, having finished a pending MMIO access. @thread any.

@@ -26,6 +26,7 @@ struct RefusalCase {
   std::vector<std::string> options;
   std::string said;
   int status = 1;
+  std::string circumstances = {};  ///< What a shell does before it becomes the program.
 };
 
 std::ostream& operator<<(std::ostream& out, const RefusalCase& row) { return out << row.name; }
@@ -79,6 +80,11 @@ std::vector<RefusalCase> resource_cases() {
        .preparation = "true",
        .options = {"--kernel", hello, "--net", "tap=none0"},
        .said = "none0"},
+      {.name = "ImageBeyondTheFileSizeLimit",
+       .preparation = "true",
+       .options = {"--kernel", hello},
+       .said = "File too large",
+       .circumstances = "ulimit -f 1"},
       {.name = "NoKvm",
        .preparation = "mv /dev/kvm /dev/kvm.away",
        .options = {"--kernel", hello},
@@ -105,7 +111,8 @@ class RefusalTest : public testing::TestWithParam<RefusalCase> {
 TEST_P(RefusalTest, IsOneLineAndAStatus) {
   const RefusalCase& row = GetParam();
   prepare(row.preparation);
-  std::vector<std::string> command{"tandem", "run"};
+  std::vector<std::string> command{"sh", "-c", (row.circumstances.empty() ? ":" : row.circumstances) + "; exec \"$@\""};
+  command.insert(command.end(), {"sh", "tandem", "run"});
   command.insert(command.end(), row.options.begin(), row.options.end());
   ChildProcess tandem(command);
   tandem.close_input();

@@ -64,6 +64,7 @@ int status_of(MachineEnd::Kind kind) {
 
 int run(const RunRequest& request) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(2), not the end of the VM
+  ::signal(SIGXFSZ, SIG_IGN);  // nor is a disk or a console file that reached the limit of the user
   ::mallopt(M_ARENA_MAX, 1);   // a heap for each thread would cost more memory than contention costs time
   log::set_level(request.log_level);
   const auto end = build_and_run(request);

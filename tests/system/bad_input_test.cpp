@@ -127,6 +127,12 @@ INSTANTIATE_TEST_SUITE_P(Kernel, RefusalTest, testing::ValuesIn(kernel_cases()),
 INSTANTIATE_TEST_SUITE_P(Resource, RefusalTest, testing::ValuesIn(resource_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Gic, RefusalTest, testing::ValuesIn(gic_cases()), name_of);
 
+TEST(TextTest, HelpThatCannotBeWrittenIsAFailure) {
+  ChildProcess tandem({"sh", "-c", "exec tandem --help >/dev/full"});
+  EXPECT_EQ(tandem.wait(), 1);
+  EXPECT_EQ(tandem.errors(), "tandem: standard output: No space left on device\n");
+}
+
 /// The terminal's settings, as far as raw mode changes them.
 tcflag_t local_modes(const ChildProcess& tandem) {
   termios settings{};

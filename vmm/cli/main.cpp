@@ -12,8 +12,11 @@ namespace tandem::cli {
 namespace {
 
 int perform(const TextRequest& request) {
-  const bool written = std::fputs(request.text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  return written ? kExitSuccess : kExitFailure;
+  if (std::fputs(request.text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    print_error_line(tandem::Error::from_errno("standard output").message());
+    return kExitFailure;
+  }
+  return kExitSuccess;
 }
 
 int perform(const RunRequest& request) { return run(request); }

@@ -160,6 +160,18 @@ TEST_P(TerminalSignalTest, GivesTheTerminalBack) {
 
 INSTANTIATE_TEST_SUITE_P(Signals, TerminalSignalTest, testing::Values(SIGTERM, SIGINT, SIGHUP));
 
+TEST(SignalTest, AHangUpThatWasIgnoredFromTheStartDoesNotEndTheMachine) {
+  std::vector<std::string> command{"sh", "-c", "trap '' HUP; exec \"$@\"", "sh"};
+  const std::vector<std::string> run = run_command({.payload = "uart_input", .cmdline = "count=1000"});
+  command.insert(command.end(), run.begin(), run.end());
+  ChildProcess tandem(command);
+  ASSERT_TRUE(tandem.wait_for("READY")) << tandem.errors();
+  tandem.signal(SIGHUP);
+  tandem.signal(SIGTERM);
+  EXPECT_EQ(tandem.wait(), 1);
+  EXPECT_NE(tandem.errors().find("ended by SIGTERM"), std::string::npos) << tandem.errors();
+}
+
 TEST(TerminalTest, TheEscapeKeyEndsTheMachine) {
   ChildProcess tandem(run_command({.payload = "uart_input", .cmdline = "count=1000"}),
                       ChildProcess::Streams::kTerminal);

@@ -21,11 +21,16 @@ namespace {
 /// Signals that end the machine in an orderly way.
 constexpr std::array kEndingSignals{SIGTERM, SIGINT, SIGHUP};
 
+/// Those of them that were not ignored from the start: nohup(1), and shells with what they start in the background, mean
+/// the process to survive these.
 sigset_t ending_signal_set() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kEndingSignals) {
-    sigaddset(&set, signal);
+    struct sigaction now{};
+    if (::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) {
+      sigaddset(&set, signal);
+    }
   }
   return set;
 }

@@ -37,8 +37,8 @@ struct MachineEnd {
 /// Threads: the one that calls `run` controls the machine; "io" runs the devices' asynchronous work; one thread a vCPU.
 class Machine final : public MachineEvents {
  public:
-  /// Builds the machine, up to but not including the first guest instruction. SIGTERM, SIGINT and SIGHUP are blocked in
-  /// the calling thread from then on: `run` handles them.
+  /// Builds the machine, up to but not including the first guest instruction. SIGTERM, SIGINT and SIGHUP, unless
+  /// ignored, are blocked in the calling thread from then on: `run` handles them.
   /// @errors  whatever of the host is missing or refuses; nothing is left behind.
   static Result<std::unique_ptr<Machine>> create(MachineSpec spec);
   Machine(const Machine&) = delete;

@@ -105,6 +105,7 @@ Result<std::unique_ptr<VirtioBlk>> VirtioBlk::create(std::string name, std::stri
       TANDEM_TRY(executor.watch(device->engine_->completion_fd(), Events::kReadable, [raw = device.get()](Events) {
         raw->take_ended();
         raw->interrupt_if_wanted();
+        raw->go_on();
       }));
   return device;
 }
@@ -156,23 +157,28 @@ void VirtioBlk::serve_queue() {
   if (!is_running()) {
     return;
   }
-  const bool may_be_more = take_available();
+  may_be_more_ = take_available();
   engine_->kick();
   take_ended();  // what the host had in its cache
   interrupt_if_wanted();
-  if (may_be_more && !serve_posted_) {
-    // Others on the event loop have their turn first.
-    serve_posted_ = true;
-    executor_.post([this] {
-      serve_posted_ = false;
-      serve_queue();
-    });
+  go_on();
+}
+
+void VirtioBlk::go_on() {
+  if (!may_be_more_ || !is_running() || !has_room() || serve_posted_) {
+    return;
   }
+  // Others on the event loop have their turn first.
+  serve_posted_ = true;
+  executor_.post([this] {
+    serve_posted_ = false;
+    serve_queue();
+  });
 }
 
 bool VirtioBlk::take_available() {
   queue().disable_notifications();
-  for (unsigned left = kQueueSize; left > 0; --left) {
+  for (unsigned left = kQueueSize; left > 0 && has_room(); --left) {
     auto chain = queue().pop_or_rearm();
     if (!chain) {
       set_broken(devices::text_of(chain.error()));
@@ -195,6 +201,7 @@ bool VirtioBlk::take(DescriptorChain chain) {
   if (const auto answer = prepare(request)) {
     finish(request, *answer);
   } else {
+    in_flight_bytes_ += request.size_bytes;
     engine_->submit(request);
   }
   return true;
@@ -246,6 +253,7 @@ std::optional<VirtioBlk::Answer> VirtioBlk::prepare_transfer(Request& request, u
     return Answer{Status::VIRTIO_BLK_S_OK};
   }
   request.offset = sector * kSectorBytes;
+  request.size_bytes = size_bytes;
   if (is_read) {
     add_buffers(chain.writable(), 0, size_bytes, request.buffers);
   } else {
@@ -273,6 +281,7 @@ std::optional<VirtioBlk::Answer> VirtioBlk::prepare_ranges(Request& request) con
       request.ranges.push_back({.offset = range.sector * kSectorBytes,
                                 .size_bytes = range.num_sectors * kSectorBytes,
                                 .unmap = may_unmap ? DiskFile::Unmap::kAllowed : DiskFile::Unmap::kNo});
+      request.size_bytes += request.kind == BlockRequest::Kind::kWriteZeroes ? request.ranges.back().size_bytes : 0;
     }
   }
   return request.ranges.empty() ? std::optional(Answer{Status::VIRTIO_BLK_S_OK}) : std::nullopt;
@@ -301,6 +310,7 @@ void VirtioBlk::take_ended() {
   engine_->reap(ended_);
   for (BlockRequest* const ended : ended_) {
     auto& request = static_cast<Request&>(*ended);
+    in_flight_bytes_ -= request.size_bytes;
     if (request.os_error != 0) {
       if (const uint64_t count = io_errors_.count(); count != 0) {
         log::warn("{}: {} failed: {} ({} failed so far)", engine_->disk().path(), text_of(request.kind),
@@ -325,6 +335,7 @@ void VirtioBlk::finish(Request& request, Answer answer) {
     queue().push(std::move(chain), static_cast<uint32_t>(written));
   }
   request.chain.reset();
+  request.size_bytes = 0;
   request.clear();
   idle_.push_back(&request);
 }
@@ -362,6 +373,7 @@ VirtioBlk::Request& VirtioBlk::take_idle() {
 Result<void> VirtioBlk::reset() {
   activation_.reset();  // what is in flight ends without a trace in the rings
   broken_ = false;
+  may_be_more_ = false;
   drain();
   return {};
 }

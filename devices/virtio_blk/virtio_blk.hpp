@@ -38,6 +38,9 @@ class VirtioBlk final : public VirtioDevice {
   static constexpr uint32_t kMaxSegmentBytes = 4U << 20;
   /// Data of one request [bytes].
   static constexpr uint64_t kMaxRequestBytes = uint64_t{kMaxSegments} * kMaxSegmentBytes;
+  /// Data of the requests in flight with which no more are taken on: what a pause or reset may have to wait for, beside
+  /// one request that is larger. A queue of the largest requests would be hundreds of gigabytes.
+  static constexpr uint64_t kMaxInFlightBytes = 64U << 20;
   /// Pieces of one request to discard or zero, and the sectors of each. Zeroing may have to write them all.
   static constexpr uint32_t kMaxRanges = 32;
   static constexpr uint32_t kMaxDiscardSectors = 1U << 22;
@@ -73,6 +76,7 @@ class VirtioBlk final : public VirtioDevice {
   /// A buffer of the driver on its way through the engine.
   struct Request : BlockRequest {
     std::optional<DescriptorChain> chain;
+    uint64_t size_bytes = 0;  ///< To be read, written or zeroed.
   };
   /// What a request that the engine needs not see ends with.
   struct Answer {
@@ -83,8 +87,10 @@ class VirtioBlk final : public VirtioDevice {
   VirtioBlk(std::string name, std::string serial, std::unique_ptr<BlockEngine> engine, DeviceExecutor& executor);
 
   void serve_queue();
-  /// Takes on what the driver made available. @return true when that was a whole queue's length: there may be more.
+  /// Takes on what the driver made available. @return false when the ring was seen to be empty, or is broken.
   bool take_available();
+  /// Has the rest of the ring served if there may be more, and there is room for it in flight.
+  void go_on();
   /// @return false when the driver broke the rules.
   bool take(DescriptorChain chain);
   /// Fills `request` from the driver's buffer. @return the answer, if there is nothing to do for the engine.
@@ -104,6 +110,7 @@ class VirtioBlk final : public VirtioDevice {
 
   [[nodiscard]] bool is_running() const { return activation_.has_value() && !paused_ && !broken_; }
   [[nodiscard]] bool has_feature(uint64_t bit) const { return (activation_->features & bit) != 0; }
+  [[nodiscard]] bool has_room() const { return in_flight_bytes_ < kMaxInFlightBytes; }
   [[nodiscard]] bool is_on_disk(uint64_t sector, uint64_t count) const;
   [[nodiscard]] SplitQueue& queue() { return activation_->queues[0]; }
   Request& take_idle();
@@ -121,7 +128,9 @@ class VirtioBlk final : public VirtioDevice {
   std::optional<VirtioActivation> activation_;
   bool paused_ = false;
   bool broken_ = false;                             // the driver broke the rules: nothing more until reset
+  bool may_be_more_ = false;                        // available, as far as the ring was looked at
   bool serve_posted_ = false;                       // serve_queue() follows on the event loop
+  uint64_t in_flight_bytes_ = 0;                    // of the requests that the engine has
   std::vector<std::unique_ptr<Request>> requests_;  // all there are, at most as many as the queue is long
   std::vector<Request*> idle_;
   std::vector<BlockRequest*> ended_;  // used in take_ended only

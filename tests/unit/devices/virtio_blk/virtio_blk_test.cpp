@@ -285,6 +285,38 @@ TEST_F(VirtioBlkLargeDiskTest, MoreDataThanAllowedIsAnError) {
   EXPECT_TRUE(engine_->performed.empty());
 }
 
+TEST_F(VirtioBlkLargeDiskTest, SoMuchDataIsInFlightAndTheRestWaits) {
+  constexpr uint32_t kPiece = 8U << 20;
+  constexpr unsigned kRequests = 20;
+  engine_->hold();
+  start();
+  for (unsigned count = 0; count < kRequests; ++count) {
+    submit(
+        ring_.chain().readable(header(VIRTIO_BLK_T_IN, 0)).piece(ram_.end_minus(kPiece).value(), kPiece, kDescWrite));
+  }
+  EXPECT_EQ(engine_->in_flight() * kPiece, VirtioBlk::kMaxInFlightBytes);
+  engine_->let_go();
+  for (unsigned count = 0; count < kRequests; ++count) {
+    machine_.run_loop();
+    const auto used = ring_.take_used();
+    ASSERT_TRUE(used) << count;
+    EXPECT_EQ(used->len, kPiece + 1);
+  }
+}
+
+TEST_F(VirtioBlkLargeDiskTest, WhatIsToBeZeroedCountsAsData) {
+  engine_->hold();
+  start();
+  for (unsigned count = 0; count < 2; ++count) {
+    submit_range(VIRTIO_BLK_T_WRITE_ZEROES,
+                 {.sector = 0, .num_sectors = VirtioBlk::kMaxWriteZeroesSectors, .flags = kFlagUnmap});
+  }
+  EXPECT_EQ(engine_->in_flight(), 1U);
+  engine_->let_go();
+  machine_.run_loop();
+  EXPECT_EQ(engine_->performed.size(), 2U);
+}
+
 TEST_F(VirtioBlkTest, AFailureOfTheHostIsAnErrorOfThatRequest) {
   start();
   engine_->failure = ENOSPC;

@@ -4,6 +4,21 @@
 #include <cerrno>
 
 namespace tandem::devices {
+namespace {
+
+/// More is not moved by the thread that submits it: what the host has in its cache is copied then and there, and a driver
+/// may ask for a gigabyte at once. Linux asks for up to 1.25 MiB.
+constexpr size_t kMaxInlineBytes = 2U << 20;
+
+size_t size_of(std::span<const iovec> memory) {
+  size_t size_bytes = 0;
+  for (const iovec& piece : memory) {
+    size_bytes += piece.iov_len;
+  }
+  return size_bytes;
+}
+
+}  // namespace
 
 UringBlockEngine::Ring::~Ring() {
   if (is_owner_) {
@@ -63,6 +78,9 @@ void UringBlockEngine::enqueue(BlockRequest& request) {
       break;
     default:
       ::io_uring_prep_fsync(entry, disk_.fd(), IORING_FSYNC_DATASYNC);
+  }
+  if (size_of(memory) > kMaxInlineBytes) {
+    ::io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
   }
   ::io_uring_sqe_set_data(entry, &request);
 }

@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fakes/memory_file.hpp"
@@ -171,6 +175,45 @@ TEST_P(BlockEngineTest, ARequestCanBeUsedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(All, BlockEngineTest, ::testing::Values(BlockEngineKind::kUring, BlockEngineKind::kWorker),
                          [](const auto& row) { return row.param == BlockEngineKind::kUring ? "Uring" : "Worker"; });
+
+/// Whether the kernel has made a thread to work on what the calling one submitted to io_uring.
+bool has_uring_worker() {
+  const std::string worker = "iou-wrk-" + std::to_string(::gettid());
+  return std::ranges::any_of(std::filesystem::directory_iterator("/proc/self/task"), [&worker](const auto& task) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    return name == worker;
+  });
+}
+
+TEST(UringBlockEngineTest, NoLargeTransferIsDoneByTheThreadThatSubmitsIt) {
+  // A file whose cached contents io_uring would copy at once: one in memory is none.
+  const std::string path = ::testing::TempDir() + "tandem-large-" + std::to_string(::getpid());
+  std::string text(4U << 20, 'x');
+  std::ofstream(path) << text;
+  auto engine = create_block_engine(DiskFile::open(path, DiskFile::Access::kReadWrite).value(), kMaxRequests,
+                                    BlockEngineKind::kUring);
+  ::unlink(path.c_str());
+  if (!engine) {
+    GTEST_SKIP() << "this host has no io_uring: " << engine.error().message();
+  }
+  BlockRequest request;
+  request.kind = Kind::kRead;
+  request.buffers = {buffer_of(text)};
+  bool has_worker = false;
+  std::thread([&] {
+    (*engine)->submit(request);
+    (*engine)->kick();
+    std::vector<BlockRequest*> ended;
+    while (ended.empty()) {
+      wait_for_completion(**engine);
+      (*engine)->reap(ended);
+    }
+    has_worker = has_uring_worker();
+  }).join();
+  EXPECT_EQ(request.done_bytes, text.size());
+  EXPECT_TRUE(has_worker);
+}
 
 TEST(BlockRequestTest, AdvanceGoesThroughTheBuffers) {
   std::string a(4, 'a');

@@ -15,6 +15,10 @@ struct FieldHeader {
 };
 static_assert(sizeof(FieldHeader) == 8);
 
+/// Most fields of one payload, or items of one list, that are read back. Each costs ten times the memory of its header, and
+/// headers are cheap: without this bound the longest payload would cost half a gigabyte.
+constexpr size_t kMaxStateFields = 1U << 16;
+
 }  // namespace
 
 void StateWriter::append(uint16_t tag, std::span<const std::byte> field) {
@@ -43,6 +47,9 @@ void StateReader::parse(std::span<const std::byte> payload) {
     }
     if (header.length > payload.size()) {
       return note_fault(fmt::format("field {}: truncated", header.tag));
+    }
+    if (fields_.size() == kMaxStateFields) {
+      return note_fault(fmt::format("more than {} fields", kMaxStateFields));
     }
     fields_.emplace(header.tag, payload.first(header.length));
     payload = payload.subspan(header.length);

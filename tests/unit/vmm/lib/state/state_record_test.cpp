@@ -84,6 +84,14 @@ TEST(StateRecordTest, AFieldGivenTwiceIsRefused) {
   EXPECT_FALSE(load_state<ThingV1>(record));
 }
 
+TEST(StateRecordTest, MoreFieldsThanTheBoundAreRefused) {
+  constexpr size_t kHeaderBytes = 8;
+  const StateRecord record{.kind = "thing", .version = 1, .payload = std::vector<std::byte>(kHeaderBytes * 65537)};
+  const auto loaded = load_state<ThingV1>(record);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().message(), "thing: more than 65536 fields");
+}
+
 TEST(StateRecordTest, ABoolThatIsNeitherTrueNorFalseIsRefused) {
   StateRecord record = save_state(example());
   // control: 8 + 4 bytes; enabled: header of 8, then its byte.

@@ -138,7 +138,7 @@ size_t EventLoop::dispatch(int timeout_ms) {
       const auto it = std::ranges::find(entries_, static_cast<Watch::Entry*>(event.data.ptr),
                                         [](const auto& entry) { return entry.get(); });
       const unsigned readable = (event.events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 ? 1 : 0;
-      const unsigned writable = (event.events & EPOLLOUT) != 0 ? 2 : 0;
+      const unsigned writable = (event.events & (EPOLLOUT | EPOLLERR)) != 0 ? 2 : 0;
       if (it != entries_.end()) {
         ready.emplace_back(*it, static_cast<Events>(readable | writable));
       }

@@ -13,7 +13,7 @@
 
 namespace tandem {
 
-/// Which conditions of a descriptor are waited for or have come; hang-up and error are reported as readable.
+/// Conditions of a descriptor that are waited for or have come; hang-up is reported as readable, an error as both.
 enum class Events : uint8_t { kNone = 0, kReadable = 1, kWritable = 2, kBoth = 3 };
 [[nodiscard]] constexpr bool has(Events set, Events one) {
   return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/lib/event_loop/event_loop.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,6 +44,18 @@ TEST_F(EventLoopTest, ADisarmedWatchIsSilentEvenOnHangUp) {
   watch.set_events(Events::kReadable);
   loop_->run_ready();
   EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(EventLoopTest, AnErrorIsReportedToWhoeverWaitsToWrite) {
+  ASSERT_EQ(::fcntl(write_end_.get(), F_SETFL, O_NONBLOCK), 0);
+  while (::write(write_end_.get(), "x", 1) == 1) {
+  }
+  Events reported = Events::kNone;
+  const auto watch = loop_->watch(write_end_.get(), Events::kWritable, [&](Events which) { reported = which; }).value();
+  EXPECT_EQ(loop_->run_ready(), 0U);
+  read_end_.reset();
+  loop_->run_ready();
+  EXPECT_TRUE(has(reported, Events::kWritable));
 }
 
 TEST_F(EventLoopTest, ARemovedWatchIsNotCalledInTheSameRound) {

@@ -9,7 +9,8 @@
 
 namespace tandem::devices {
 
-/// Console whose output goes to a file, and that has no input.
+/// Console whose output goes to a file, and that has no input. Regular files know no write that does not wait: a file
+/// system that stalls holds up the event loop and a guest that prints.
 class FileBackend final : public CharBackend {
  public:
   /// Creates the file, or empties it. Devices and named pipes are opened as they are.

@@ -75,7 +75,6 @@ class UartPl011 final : public MmioHandler, public Component, private CharSink {
 
   uint16_t read_data();
   void write_data(uint8_t character);
-  void write_control(uint16_t value);
   void push(uint8_t character);
   [[nodiscard]] uint16_t flags() const;
   [[nodiscard]] unsigned fifo_depth() const;

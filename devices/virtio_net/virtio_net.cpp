@@ -272,6 +272,10 @@ void VirtioNet::fill_buffers(Arrival arrival) {
   }
   const auto buffer_count = static_cast<uint16_t>(buffers_.size());
   first.chain.write(kNumBuffers, std::as_bytes(std::span(&buffer_count, 1)));
+  if (!has_feature(kFGuestCsum)) {
+    constexpr uint8_t kNoFlags = 0;  // a tap says of checksums that it has checked them, whether it was asked or not
+    first.chain.write(kFlags, std::as_bytes(std::span(&kNoFlags, 1)));
+  }
   ++counters_.received_packets;
   counters_.received_bytes += arrival.bytes - sizeof(Header);
 }

@@ -50,6 +50,7 @@ struct Header {
   uint16_t num_buffers;  ///< Received packets only.
 };
 static_assert(sizeof(Header) == 12);
+inline constexpr size_t kFlags = offsetof(Header, flags);
 inline constexpr size_t kNumBuffers = offsetof(Header, num_buffers);
 
 inline constexpr uint8_t kHdrNeedsCsum = 1;

@@ -155,6 +155,21 @@ TEST_F(VirtioNetTest, TheHeadersBufferCountIsOneAlsoWithoutMerging) {
   EXPECT_EQ(header_at(addr).num_buffers, 1U);
 }
 
+TEST_F(VirtioNetTest, OnlyADriverThatTakesOverChecksumsIsToldOfThem) {
+  constexpr std::byte kDataValid{2};
+  Packet packet = packet_of(100);
+  packet[0] = kDataValid;
+  set_up(kFMrgRxbuf | kFGuestCsum);
+  const GuestAddr told = offer(2048);
+  backend_.arrive(packet);
+  EXPECT_EQ(header_at(told).flags, 2U);
+  rig_.reset(net_);
+  set_up(kFMrgRxbuf);
+  const GuestAddr untold = offer(2048);
+  backend_.arrive(packet);
+  EXPECT_EQ(header_at(untold).flags, 0U);
+}
+
 TEST_F(VirtioNetTest, ALongPacketIsSpreadOverBuffers) {
   set_up();
   const std::array<GuestAddr, 3> addrs{offer(1000), offer(1000), offer(1000)};

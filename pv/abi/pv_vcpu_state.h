@@ -9,7 +9,14 @@
 
 #include <linux/types.h>
 
-/* SMC64 fast calls in the vendor-specific hypervisor service range, by HVC. */
+/*
+ * SMC64 fast calls in the vendor-specific hypervisor service range, by HVC; the same by SMC is NOT_SUPPORTED. The
+ * result is in x0, all other registers are preserved.
+ *
+ * FEATURES  w1: a function. SUCCESS if it is one of these three, else NOT_SUPPORTED.
+ * INIT      Activates the calling vCPU's record, from 0 on; nothing if it is active. The address of the record.
+ * RELEASE   Deactivates the calling vCPU's record, which becomes 0; nothing if it is not active. SUCCESS.
+ */
 #define PV_VCPU_STATE_FEATURES	0xC6000060U
 #define PV_VCPU_STATE_INIT	0xC6000061U
 #define PV_VCPU_STATE_RELEASE	0xC6000062U

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -17,7 +18,8 @@ inline constexpr unsigned kMaxVcpuStateRecords = kVcpuStateRegionBytes / PV_VCPU
 
 /// Keeps the records of one machine's vCPUs true: `preempted` while active and wanting to run without a CPU, else 0.
 ///
-/// A vCPU is inactive until `activate`; the record of an inactive vCPU is all zero. One object for each machine.
+/// A vCPU is inactive until `activate`; the record of an inactive vCPU is all zero. A vCPU may be activated before its
+/// thread is attached, and stays active when it is detached. One object for each machine.
 class VcpuStateBackend {
  public:
   /// What a guest may see of this back end beyond the specification's "0 is always right".

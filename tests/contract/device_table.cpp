@@ -14,7 +14,9 @@
 #include "devices/virtio_mmio/virtio_mmio_regs.hpp"
 #include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
+#include "pv/host/vcpu_state.hpp"
 #include "tests/fakes/fake_block_engine.hpp"
+#include "tests/fakes/fake_vcpu_state_backend.hpp"
 #include "tests/fakes/guest_queue.hpp"
 #include "tests/fakes/guest_virtio_mmio.hpp"
 
@@ -33,6 +35,24 @@ class MmioDeviceSubject final : public Subject {
 
  private:
   std::unique_ptr<Device> device_;
+};
+
+/// PV vCPU state, whose driver makes calls. No vCPU is ever preempted: what records hold does not travel, by contract.
+class PvVcpuStateSubject final : public Subject {
+ public:
+  [[nodiscard]] Component& component() override { return state_; }
+  [[nodiscard]] MmioHandler& handler() override { return state_; }
+
+  void drive(Random& random) override {
+    const auto function = static_cast<uint32_t>(PV_VCPU_STATE_FEATURES + random() % (PV_VCPU_STATE_CALLS + 1));
+    const auto vcpu = static_cast<unsigned>(random() % kVcpus);
+    state_.call({.conduit = Hypercall::Conduit::kHvc, .function = function, .arguments = {}, .vcpu = vcpu});
+  }
+
+ private:
+  static constexpr unsigned kVcpus = 8;
+  pv::FakeVcpuStateBackend backend_;
+  pv::VcpuState state_{backend_, GuestRange::fixed(0x1'0000, pv::VcpuState::kWindowBytes), kVcpus};
 };
 
 /// A virtio device behind the virtio-mmio transport.
@@ -95,6 +115,7 @@ std::vector<DeviceRow> device_table() {
       virtio("virtio_console", [](Bench& b) { return make_unique<VirtioConsole>("hvc0", b.executor, b.chars); }),
       virtio("virtio_balloon",
              [](Bench& b) { return make_unique<VirtioBalloon>("balloon0", b.executor, b.page_discard(), 4096); }),
+      {"pv_vcpu_state", pv::VcpuState::kWindowBytes, [] { return make_unique<PvVcpuStateSubject>(); }},
       virtio("virtio_rng", [](Bench& b) { return make_unique<VirtioRng>("rng0", b.executor, b.entropy()); }),
   };
 }

@@ -46,6 +46,10 @@ class FakeVcpu final : public Vcpu {
     return exit;
   }
   void complete_mmio_read(uint64_t value) override { read_value = value; }
+  Result<void> complete_hypercall(uint64_t x0) override {
+    hypercall_result = x0;
+    return complete_result;
+  }
   void finish_mmio() override { ++finished; }
   void set_immediate_exit(bool immediate) override {
     const std::lock_guard lock(mutex_);
@@ -58,6 +62,8 @@ class FakeVcpu final : public Vcpu {
   }
 
   std::optional<uint64_t> read_value;
+  std::optional<uint64_t> hypercall_result;
+  Result<void> complete_result;
   std::atomic<int> finished{0};
   int aborts = 0;
   Result<void> abort_result;

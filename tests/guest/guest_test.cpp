@@ -210,7 +210,7 @@ TEST(ConsoleTest, AnInputThatEndsIsNoReasonToStop) {
 // ---- The end of a guest
 
 TEST(PvpanicTest, APanickedGuestEndsWithStatusThreeAndOneLine) {
-  ChildProcess tandem(run_command({.payload = "pvpanic"}));
+  ChildProcess tandem(run_command({.payload = "pvpanic", .options = {"--log-level", "warn"}}));
   EXPECT_EQ(tandem.wait(), 3) << transcript(tandem);
   EXPECT_EQ(parse_report(tandem.output()).exit, 0) << transcript(tandem);
   EXPECT_EQ(std::ranges::count(tandem.errors(), '\n'), 1) << tandem.errors();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boots Linux under `tandem run`, in the testbed, and holds it to what it prints.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -138,10 +139,64 @@ TEST_F(LinuxTest, APanicEndsWithStatusThreeAndOneLine) {
   if (variable("TANDEM_GUEST") != "tandem") {
     GTEST_SKIP() << "needs a guest kernel with PVPANIC_MMIO, which the distribution's is without";
   }
-  ChildProcess tandem(run_command({.commands = "echo c > /proc/sysrq-trigger"}));
+  ChildProcess tandem(run_command({.commands = "echo c > /proc/sysrq-trigger", .options = {"--log-level", "warn"}}));
   tandem.close_input();
   EXPECT_EQ(tandem.wait(ChildProcess::Seconds(400)), 3) << tandem.output();
   EXPECT_EQ(tandem.errors(), "tandem: run: the guest's kernel panicked\n");
+}
+
+TEST_F(LinuxTest, AGuestThatDoesNotKnowPvVcpuStateBootsWithItsNodeAndWithout) {
+  const std::string commands = "ls /proc/device-tree | sed s/^/NODE\\ /";
+  const std::string node = "\nNODE pv-vcpu-state@b000000";
+  EXPECT_NE(console_of({.commands = commands}).find(node), std::string::npos);
+  EXPECT_EQ(console_of({.commands = commands, .options = {"--pv-vcpu-state", "off"}}).find(node), std::string::npos);
+}
+
+/// Restricts this process, and what it starts, to one CPU, as long as it lives.
+class OneCpu {
+ public:
+  OneCpu() {
+    EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    EXPECT_EQ(::sched_setaffinity(0, sizeof first, &first), 0);
+  }
+  OneCpu(const OneCpu&) = delete;
+  OneCpu& operator=(const OneCpu&) = delete;
+  ~OneCpu() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+/// What two busy vCPUs on one CPU see of /proc/stat's steal column, sampled some seconds apart.
+std::vector<unsigned long> steal_samples(const std::vector<std::string>& options) {
+  const OneCpu one_cpu;
+  const std::string console = console_of(
+      {.commands = "while :; do :; done & while :; do :; done & for i in 1 2 3 4 5; do sleep 2;"
+                   " while read w a b c d e f g steal rest; do [ $w = cpu ] && echo STEAL $steal; done < /proc/stat;"
+                   " done; true",
+       .vcpu_count = 2,
+       .options = options});
+  const std::string label = "\nSTEAL ";
+  std::vector<unsigned long> samples;
+  for (size_t at = console.find(label); at != std::string::npos; at = console.find(label, at + 1)) {
+    samples.push_back(std::strtoul(console.c_str() + at + label.size(), nullptr, 10));
+  }
+  EXPECT_EQ(samples.size(), 5U) << console;
+  return samples;
+}
+
+TEST_F(LinuxTest, StealTimeGrowsUnderContention) {
+  const auto samples = steal_samples({});
+  EXPECT_TRUE(std::ranges::is_sorted(samples));
+  EXPECT_GT(samples.back(), samples.front());
+}
+
+TEST_F(LinuxTest, WithoutPvTimeThereIsNoStealTime) {
+  const auto samples = steal_samples({"--no-pv-time"});
+  EXPECT_EQ(std::ranges::count(samples, 0U), 5);
 }
 
 TEST_F(LinuxTest, AWriteToAReadOnlyDiskIsAnErrorInTheGuestAndNoMore) {

@@ -102,6 +102,19 @@ Result<void> apply_gic(RunRequest& request, std::string_view text) {
   return {};
 }
 
+Result<void> apply_pv_vcpu_state(RunRequest& request, std::string_view text) {
+  constexpr std::array kNames{std::pair{std::string_view{"auto"}, VcpuStateChoice::kAuto},
+                              std::pair{std::string_view{"bpf"}, VcpuStateChoice::kBpf},
+                              std::pair{std::string_view{"off"}, VcpuStateChoice::kOff},
+                              std::pair{std::string_view{"require"}, VcpuStateChoice::kRequire}};
+  const auto* const it = std::ranges::find(kNames, text, &decltype(kNames)::value_type::first);
+  if (it == kNames.end()) {
+    return fail(Errc::kInvalidArgument, "{} is none of auto, bpf, off and require", in_quotes(text));
+  }
+  request.spec.pv_vcpu_state = it->second;
+  return {};
+}
+
 Result<void> apply_disk(RunRequest& request, std::string_view text) {
   request.spec.disks.push_back(TANDEM_TRY(parse_disk(text)));
   return {};
@@ -145,6 +158,10 @@ Result<void> apply_no_its(RunRequest& request, std::string_view /*text*/) {
   request.spec.its = false;
   return {};
 }
+Result<void> apply_no_pv_time(RunRequest& request, std::string_view /*text*/) {
+  request.spec.pv_time = false;
+  return {};
+}
 Result<void> apply_pmu(RunRequest& request, std::string_view /*text*/) {
   request.spec.cpu.pmu = true;
   return {};
@@ -180,6 +197,11 @@ constexpr std::array kRunOptions{
     RunOption{"gic", Kind::kText, "auto|v3|v2", kMachine, "interrupt controller; v2 has at most 8 vCPUs [auto]",
               &apply_gic},
     RunOption{"no-its", Kind::kFlag, "", kMachine, "no ITS beside a GICv3", &apply_no_its},
+    RunOption{"pv-vcpu-state", Kind::kText, "MODE", kMachine,
+              "tell the guest which of its vCPUs are preempted: auto (by what the host has; if nothing, none ever is), "
+              "bpf (by the BPF program), require (by what the host has, or fail) or off [auto]",
+              &apply_pv_vcpu_state},
+    RunOption{"no-pv-time", Kind::kFlag, "", kMachine, "hide stolen time from the guest", &apply_no_pv_time},
     RunOption{"pmu", Kind::kFlag, "", kMachine, "give the guest performance counters", &apply_pmu},
     RunOption{"no-sve", Kind::kFlag, "", kMachine, "hide SVE from the guest", &apply_no_sve},
     RunOption{"no-pauth", Kind::kFlag, "", kMachine, "hide pointer authentication from the guest", &apply_no_pauth},

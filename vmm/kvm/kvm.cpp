@@ -38,6 +38,13 @@ Result<void> set_device_attr(int fd, uint32_t group, uint64_t attr, const void* 
   return {};
 }
 
+bool has_device_attr(int fd, uint32_t group, uint64_t attr) {
+  kvm_device_attr request{};
+  request.group = group;
+  request.attr = attr;
+  return ::ioctl(fd, KVM_HAS_DEVICE_ATTR, &request) == 0;
+}
+
 Result<void> read_device_attr(int fd, uint32_t group, uint64_t attr, void* value, std::string_view what) {
   kvm_device_attr request{};
   request.group = group;

@@ -19,6 +19,9 @@ Result<int> kvm_ioctl(int fd, unsigned long request, std::string_view request_na
 /// @param what  names the attribute in the error.
 Result<void> set_device_attr(int fd, uint32_t group, uint64_t attr, const void* value, std::string_view what);
 
+/// Whether `fd` has a device attribute.
+[[nodiscard]] bool has_device_attr(int fd, uint32_t group, uint64_t attr);
+
 /// Reads a device attribute into `value`.
 Result<void> read_device_attr(int fd, uint32_t group, uint64_t attr, void* value, std::string_view what);
 

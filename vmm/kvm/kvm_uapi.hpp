@@ -3,8 +3,34 @@
 
 #include <linux/kvm.h>
 
+#include <cstddef>
+
 /// KVM's user-space ABI: the system's header, and what newer kernels have added to it. Where the system's header has an
 /// item of this list, it is held against the value here.
+
+/// Linux 6.4: which calls of the guest come to us. Group and attribute of the VM's descriptor.
+inline constexpr unsigned kKvmArmVmSmcccCtrl = 0;
+inline constexpr unsigned kKvmArmVmSmcccFilter = 0;
+/// struct kvm_smccc_filter
+struct KvmSmcccFilter {
+  __u32 base;
+  __u32 nr_functions;
+  __u8 action;
+  __u8 pad[15];
+};
+inline constexpr __u8 kKvmSmcccFilterFwdToUser = 2;
+/// Flags of KVM_EXIT_HYPERCALL, in the low half of what was `longmode` before.
+inline constexpr __u32 kKvmHypercallExitSmc = 1U << 0;
+static_assert(sizeof(KvmSmcccFilter) == 24);
+#ifdef KVM_ARM_VM_SMCCC_CTRL
+static_assert(KVM_ARM_VM_SMCCC_CTRL == kKvmArmVmSmcccCtrl && KVM_ARM_VM_SMCCC_FILTER == kKvmArmVmSmcccFilter);
+static_assert(KVM_SMCCC_FILTER_FWD_TO_USER == kKvmSmcccFilterFwdToUser);
+static_assert(sizeof(kvm_smccc_filter) == sizeof(KvmSmcccFilter));
+static_assert(offsetof(kvm_smccc_filter, nr_functions) == offsetof(KvmSmcccFilter, nr_functions));
+static_assert(offsetof(kvm_smccc_filter, action) == offsetof(KvmSmcccFilter, action));
+static_assert(KVM_HYPERCALL_EXIT_SMC == kKvmHypercallExitSmc);
+static_assert(offsetof(kvm_run, hypercall.flags) == offsetof(kvm_run, hypercall.longmode));
+#endif
 
 /// Linux 6.8: KVM_RUN met memory that it can neither map nor emulate.
 inline constexpr unsigned kKvmExitMemoryFault = 39;

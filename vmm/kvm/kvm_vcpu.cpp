@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -19,6 +20,7 @@ constexpr uint64_t core_register(size_t offset_bytes) {
 constexpr uint64_t kRegX0 = core_register(offsetof(kvm_regs, regs.regs));
 constexpr uint64_t kRegX1 = kRegX0 + 2;
 constexpr uint64_t kRegX2 = kRegX0 + 4;
+constexpr uint64_t kRegX3 = kRegX0 + 6;
 constexpr uint64_t kRegPc = core_register(offsetof(kvm_regs, regs.pc));
 constexpr uint64_t kRegMpidr = ARM64_SYS_REG(3, 0, 0, 0, 5);
 /// MPIDR_EL1.Aff3 and .Aff2..0 (DDI 0487, "MPIDR_EL1, Multiprocessor Affinity Register")
@@ -81,6 +83,15 @@ Result<void> KvmVcpu::init_pmu(devices::Intid intid) const {
   return set_device_attr(fd_.get(), KVM_ARM_VCPU_PMU_V3_CTRL, KVM_ARM_VCPU_PMU_V3_INIT, nullptr, "(PMU init)");
 }
 
+bool KvmVcpu::has_stolen_time() const {
+  return has_device_attr(fd_.get(), KVM_ARM_VCPU_PVTIME_CTRL, KVM_ARM_VCPU_PVTIME_IPA);
+}
+
+Result<void> KvmVcpu::set_stolen_time_addr(GuestAddr addr) const {
+  const uint64_t value = addr.value();
+  return set_device_attr(fd_.get(), KVM_ARM_VCPU_PVTIME_CTRL, KVM_ARM_VCPU_PVTIME_IPA, &value, "(stolen time)");
+}
+
 Result<void> KvmVcpu::set_entry(GuestAddr pc, uint64_t x0) const {
   TANDEM_TRY(set_register(kRegX0, x0));
   return set_register(kRegPc, pc.value());
@@ -126,6 +137,8 @@ VmExit KvmVcpu::decode_exit() {
       return decode_mmio();
     case KVM_EXIT_ARM_NISV:
       return UndecodedAccessExit{GuestAddr(run.arm_nisv.fault_ipa)};
+    case KVM_EXIT_HYPERCALL:
+      return decode_hypercall();
     case KVM_EXIT_SYSTEM_EVENT:
       return decode_system_event();
     case KVM_EXIT_INTR:
@@ -152,6 +165,26 @@ VmExit KvmVcpu::decode_mmio() {
   const uint64_t value = low_bytes(load_le<uint64_t>(std::as_bytes(std::span(mmio.data))), mmio.len);
   return MmioWriteExit{addr, mmio.len, value};
 }
+
+/// The PC is behind the instruction already. (Documentation/virt/kvm/api.rst, "KVM_EXIT_HYPERCALL")
+VmExit KvmVcpu::decode_hypercall() const {
+  const auto& hypercall = shared().hypercall;
+  HypercallExit exit{.conduit = (hypercall.longmode & kKvmHypercallExitSmc) != 0 ? devices::Hypercall::Conduit::kSmc
+                                                                                 : devices::Hypercall::Conduit::kHvc,
+                     .function = static_cast<uint32_t>(hypercall.nr),
+                     .arguments = {}};
+  constexpr std::array kArgumentRegisters{kRegX1, kRegX2, kRegX3};
+  for (size_t index = 0; index < exit.arguments.size(); ++index) {
+    const auto value = read_register(kArgumentRegisters.at(index));
+    if (!value) {
+      return FailureExit{value.error().message()};
+    }
+    exit.arguments.at(index) = *value;
+  }
+  return exit;
+}
+
+Result<void> KvmVcpu::complete_hypercall(uint64_t x0) { return set_register(kRegX0, x0); }
 
 VmExit KvmVcpu::decode_system_event() const {
   const auto& event = shared().system_event;

@@ -35,6 +35,12 @@ class KvmVcpu final : public Vcpu {
   /// Gives the vCPU a PMU with its overflow interrupt at `intid` (a PPI). @pre the vGIC is initialised.
   Result<void> init_pmu(devices::Intid intid) const;
 
+  /// Whether KVM can tell the guest of this vCPU's stolen time.
+  [[nodiscard]] bool has_stolen_time() const;
+  /// Has KVM keep the vCPU's stolen time at `addr`, for a guest that asks for it. Once in a vCPU's life: it outlasts resets.
+  /// @pre  there is writable memory behind `addr`, which is a multiple of 64.
+  Result<void> set_stolen_time_addr(GuestAddr addr) const;
+
   /// Resets all registers. @pre parked.
   Result<void> reset();
 
@@ -45,6 +51,7 @@ class KvmVcpu final : public Vcpu {
   [[nodiscard]] unsigned index() const override { return index_; }
   VmExit run() override;
   void complete_mmio_read(uint64_t value) override;
+  Result<void> complete_hypercall(uint64_t x0) override;
   void finish_mmio() override;
   void set_immediate_exit(bool immediate) override;
   Result<void> inject_external_abort() override;
@@ -58,6 +65,7 @@ class KvmVcpu final : public Vcpu {
   [[nodiscard]] kvm_run& shared() const;
   VmExit decode_exit();
   VmExit decode_mmio();
+  VmExit decode_hypercall() const;
   VmExit decode_system_event() const;
 
   UniqueFd fd_;

@@ -24,6 +24,7 @@ constexpr std::array kNeeded{
     NeededCapability{KVM_CAP_ARM_PSCI_0_2, "KVM_CAP_ARM_PSCI_0_2"},
     NeededCapability{KVM_CAP_ARM_INJECT_EXT_DABT, "KVM_CAP_ARM_INJECT_EXT_DABT"},
     NeededCapability{KVM_CAP_ARM_NISV_TO_USER, "KVM_CAP_ARM_NISV_TO_USER"},
+    NeededCapability{KVM_CAP_READONLY_MEM, "KVM_CAP_READONLY_MEM"},
 };
 
 /// KVM takes no address space smaller than this.
@@ -63,13 +64,33 @@ Result<std::unique_ptr<KvmVm>> KvmVm::create(const Kvm& kvm, GuestAddr last_addr
   return std::unique_ptr<KvmVm>(new KvmVm(kvm, std::move(fd), ipa_bits));
 }
 
-Result<void> KvmVm::add_memory(GuestRange range, std::span<std::byte> host) {
+Result<void> KvmVm::add_memory(GuestRange range, std::span<std::byte> host, MemoryAccess access) {
   kvm_userspace_memory_region region{};
+  region.flags = access == MemoryAccess::kReadOnly ? KVM_MEM_READONLY : 0;
   region.slot = next_slot_++;
   region.guest_phys_addr = range.base().value();
   region.memory_size = range.size();
   region.userspace_addr = reinterpret_cast<uint64_t>(host.data());
   TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, "KVM_SET_USER_MEMORY_REGION", &region));
+  return {};
+}
+
+bool KvmVm::can_forward_hypercalls() const {
+  return has_device_attr(fd_.get(), kKvmArmVmSmcccCtrl, kKvmArmVmSmcccFilter);
+}
+
+Result<void> KvmVm::forward_hypercalls(devices::FunctionRange functions) {
+  KvmSmcccFilter filter{};
+  filter.base = functions.first;
+  filter.nr_functions = functions.count;
+  filter.action = kKvmSmcccFilterFwdToUser;
+  return set_device_attr(fd_.get(), kKvmArmVmSmcccCtrl, kKvmArmVmSmcccFilter, &filter, "(SMCCC filter)");
+}
+
+Result<void> KvmVm::disable_halt_polling() {
+  kvm_enable_cap request{};
+  request.cap = KVM_CAP_HALT_POLL;  // args[0] = 0: longest poll [ns]
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_ENABLE_CAP, "KVM_ENABLE_CAP(KVM_CAP_HALT_POLL)", &request));
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "devices/bus/doorbell_host.hpp"
+#include "devices/bus/hypercall_bus.hpp"
 #include "devices/bus/irq_line.hpp"
 #include "vmm/kvm/kvm.hpp"
 #include "vmm/lib/checked_range/checked_range.hpp"
@@ -27,8 +28,18 @@ class KvmVm final : public devices::IrqSink, public devices::DoorbellHost {
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] unsigned ipa_bits() const { return ipa_bits_; }
 
+  /// What the guest may do with memory. A store to kReadOnly comes out as an access to nothing does.
+  enum class MemoryAccess : uint8_t { kReadWrite, kReadOnly };
   /// Puts `host` behind the guest's `range`, as the next memory slot. @pre sizes are equal, both aligned to host pages.
-  Result<void> add_memory(GuestRange range, std::span<std::byte> host);
+  Result<void> add_memory(GuestRange range, std::span<std::byte> host, MemoryAccess access = MemoryAccess::kReadWrite);
+
+  /// Whether `forward_hypercalls` works: since Linux 6.4.
+  [[nodiscard]] bool can_forward_hypercalls() const;
+  /// Makes the guest's calls of these functions HypercallExits. @pre no vCPU has run.
+  Result<void> forward_hypercalls(devices::FunctionRange functions);
+
+  /// Makes a vCPU that waits sleep at once. It would poll for a while, which looks like running.
+  Result<void> disable_halt_polling();
 
   /// KVM_CREATE_DEVICE. @return the device's descriptor.
   Result<UniqueFd> create_device(uint32_t type, std::string_view name) const;

@@ -32,6 +32,9 @@ constexpr GuestRange virtio_window(unsigned slot) {
 }
 constexpr Intid virtio_irq(unsigned slot) { return Intid::spi(16 + slot); }
 
+inline constexpr auto kPvVcpuState = GuestRange::fixed(0x0b00'0000, 0x1'0000);
+inline constexpr auto kPvTime = GuestRange::fixed(0x0b01'0000, 0x1'0000);
+
 inline constexpr uint64_t kGicrBase = 0x1000'0000;
 inline constexpr uint64_t kGicrBytesPerVcpu = 0x2'0000;
 /// @pre 0 < vcpu_count <= kMaxVcpus.

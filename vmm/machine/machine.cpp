@@ -52,6 +52,9 @@ Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
   Kvm kvm = TANDEM_TRY(Kvm::open());
   std::unique_ptr<Machine> machine(new Machine(std::move(spec), std::move(loader), std::move(kvm)));
   TANDEM_TRY(machine->build());
+  if (const std::string& summary = machine->pv_->vcpu_state_summary(); !summary.empty()) {
+    log::info("PV vCPU state: {}", summary);
+  }
   return machine;
 }
 
@@ -62,6 +65,8 @@ Result<void> Machine::build() {
   TANDEM_TRY(create_memory());
   TANDEM_TRY(create_vcpus());
   TANDEM_TRY(create_devices());
+  TANDEM_TRY(create_pv_services());
+  dispatcher_ = std::make_unique<ExitDispatcher>(devices_->bus(), hypercalls_, *this);
   return load_guest();
 }
 
@@ -150,7 +155,12 @@ Result<void> Machine::create_devices() {
   for (const devices::Intid intid : devices_->edge_interrupts()) {
     TANDEM_TRY(vm_->connect_edge(intid));
   }
-  dispatcher_ = std::make_unique<ExitDispatcher>(devices_->bus(), *this);
+  return {};
+}
+
+Result<void> Machine::create_pv_services() {
+  pv_ = TANDEM_TRY(
+      PvServices::create(spec_, {.vm = *vm_, .vcpus = vcpus_, .bus = devices_->bus(), .hypercalls = hypercalls_}));
   return {};
 }
 
@@ -165,6 +175,7 @@ devices::FdtNode Machine::hardware_tree() const {
                                             .pmu = features_.pmu,
                                             .ram = ram_->range()});
   devices_->describe(root);
+  pv_->describe(root);
   return root;
 }
 
@@ -179,7 +190,7 @@ Result<void> Machine::load_guest() {
 
 Result<void> Machine::start() {
   for (const auto& vcpu : vcpus_) {
-    vcpu_threads_.push_back(TANDEM_TRY(VcpuThread::create(*vcpu, *dispatcher_)));
+    vcpu_threads_.push_back(TANDEM_TRY(VcpuThread::create(*vcpu, *dispatcher_, *pv_)));
   }
   try {
     io_thread_ = std::thread([this] {
@@ -221,7 +232,9 @@ Result<void> Machine::reset() {
     thread->wait_parked();
   }
   TANDEM_TRY(devices_->pause());
+  TANDEM_TRY(pv_->pause());
   TANDEM_TRY(devices_->reset());
+  TANDEM_TRY(pv_->reset());
   TANDEM_TRY(vgic_->reset());
   for (const auto& vcpu : vcpus_) {
     TANDEM_TRY(vcpu->reset());
@@ -229,6 +242,7 @@ Result<void> Machine::reset() {
   TANDEM_TRY(load_guest());
   ++reset_count_;
   TANDEM_TRY(devices_->resume());
+  TANDEM_TRY(pv_->resume());
   for (const auto& thread : vcpu_threads_) {
     thread->unpark();
   }

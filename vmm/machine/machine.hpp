@@ -16,6 +16,7 @@
 #include "vmm/machine/device_set.hpp"
 #include "vmm/machine/guest_loader.hpp"
 #include "vmm/machine/machine_spec.hpp"
+#include "vmm/machine/pv_services.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
 
 namespace tandem {
@@ -58,6 +59,7 @@ class Machine final : public MachineEvents {
   Result<void> create_memory();
   Result<void> create_vcpus();
   Result<void> create_devices();
+  Result<void> create_pv_services();
   [[nodiscard]] Result<GicVersion> choose_gic() const;
   [[nodiscard]] Result<VcpuFeatures> choose_features() const;
   [[nodiscard]] devices::FdtNode hardware_tree() const;
@@ -89,6 +91,8 @@ class Machine final : public MachineEvents {
   VcpuFeatures features_;
   std::vector<std::unique_ptr<KvmVcpu>> vcpus_;
   std::unique_ptr<DeviceSet> devices_;
+  devices::HypercallBus hypercalls_;
+  std::unique_ptr<PvServices> pv_;
 
   std::unique_ptr<ExitDispatcher> dispatcher_;
   std::vector<std::unique_ptr<VcpuThread>> vcpu_threads_;

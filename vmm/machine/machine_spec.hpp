@@ -26,6 +26,14 @@ inline constexpr size_t kMaxVirtioDevices = 128;
 
 enum class GicChoice : uint8_t { kAuto, kV3, kV2 };
 
+/// What keeps the guest's PV vCPU state.
+enum class VcpuStateChoice : uint8_t {
+  kAuto,     ///< What this host has; if it has nothing, all reads as 0.
+  kBpf,      ///< The BPF program.
+  kOff,      ///< The guest has no PV vCPU state.
+  kRequire,  ///< What this host has.
+};
+
 /// Where a console's characters go.
 struct ConsoleSpec {
   enum class Kind : uint8_t { kNone, kStdio, kPty, kFile, kSocket };
@@ -75,6 +83,8 @@ struct MachineSpec {
   CpuFeatureSpec cpu;
   GicChoice gic = GicChoice::kAuto;
   bool its = true;
+  VcpuStateChoice pv_vcpu_state = VcpuStateChoice::kAuto;
+  bool pv_time = true;
   ConsoleSpec console{.kind = ConsoleSpec::Kind::kStdio, .path = {}};
   std::optional<ConsoleSpec> hvc;
   std::vector<DiskSpec> disks;

@@ -28,6 +28,16 @@ AfterExit ExitDispatcher::on(Vcpu& vcpu, const UndecodedAccessExit& exit) {
   return AfterExit::kContinue;
 }
 
+AfterExit ExitDispatcher::on(Vcpu& vcpu, const HypercallExit& exit) {
+  const uint64_t x0 = hypercalls_.call(
+      {.conduit = exit.conduit, .function = exit.function, .arguments = exit.arguments, .vcpu = vcpu.index()});
+  if (const auto done = vcpu.complete_hypercall(x0); !done) {
+    events_.on_crash(done.error().message());
+    return AfterExit::kPark;
+  }
+  return AfterExit::kContinue;
+}
+
 AfterExit ExitDispatcher::on(Vcpu& /*vcpu*/, const SystemOffExit& /*exit*/) {
   events_.on_system_off();
   return AfterExit::kPark;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "devices/bus/hypercall_bus.hpp"
 #include "devices/bus/mmio_bus.hpp"
 #include "vmm/lib/log/log.hpp"
 #include "vmm/vcpu/vcpu.hpp"
@@ -25,12 +26,13 @@ class MachineEvents {
 /// Whether a vCPU goes on after an exit.
 enum class AfterExit : uint8_t { kContinue, kPark };
 
-/// Answers the exits of all vCPUs: MMIO through the bus, the rest through the machine. Holds the policy for accesses that
+/// Answers the exits of all vCPUs: MMIO and calls through their buses, the rest through the machine. Holds the policy for accesses that
 /// cannot be decoded: the guest takes an external abort, whatever it accessed. @thread any.
 class ExitDispatcher {
  public:
-  /// @pre both outlive the dispatcher.
-  ExitDispatcher(devices::MmioBus& bus, MachineEvents& events) : bus_(bus), events_(events) {}
+  /// @pre all outlive the dispatcher.
+  ExitDispatcher(devices::MmioBus& bus, devices::HypercallBus& hypercalls, MachineEvents& events)
+      : bus_(bus), hypercalls_(hypercalls), events_(events) {}
 
   AfterExit handle(Vcpu& vcpu, const VmExit& exit);
 
@@ -38,12 +40,14 @@ class ExitDispatcher {
   AfterExit on(Vcpu& vcpu, const MmioReadExit& exit);
   AfterExit on(Vcpu& vcpu, const MmioWriteExit& exit);
   AfterExit on(Vcpu& vcpu, const UndecodedAccessExit& exit);
+  AfterExit on(Vcpu& vcpu, const HypercallExit& exit);
   AfterExit on(Vcpu& vcpu, const SystemOffExit& exit);
   AfterExit on(Vcpu& vcpu, const SystemResetExit& exit);
   AfterExit on(Vcpu& vcpu, const InterruptedExit& exit);
   AfterExit on(Vcpu& vcpu, const FailureExit& exit);
 
   devices::MmioBus& bus_;
+  devices::HypercallBus& hypercalls_;
   MachineEvents& events_;
   log::RateLimit undecoded_;
 };

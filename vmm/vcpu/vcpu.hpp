@@ -22,6 +22,9 @@ class Vcpu {
   /// Gives the value of the last MmioReadExit. @pre the last exit was one.
   virtual void complete_mmio_read(uint64_t value) = 0;
 
+  /// Gives what x0 holds after the last HypercallExit; all other registers keep what they hold. @pre the last exit was one.
+  virtual Result<void> complete_hypercall(uint64_t x0) = 0;
+
   /// Finishes the access of the last exit, whether a value or an abort answered it, without entering the guest, so that
   /// registers and PC are consistent.
   virtual void finish_mmio() = 0;

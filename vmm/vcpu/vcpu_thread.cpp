@@ -29,17 +29,25 @@ void unblock_kick() {
 
 }  // namespace
 
-Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatcher& dispatcher) {
+Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatcher& dispatcher,
+                                                       VcpuThreadListener& listener) {
   install_kick_handler();
-  std::unique_ptr<VcpuThread> made(new VcpuThread(vcpu, dispatcher));
+  std::unique_ptr<VcpuThread> made(new VcpuThread(vcpu, dispatcher, listener));
   try {
     made->thread_ = std::thread([self = made.get()] { self->main(); });
   } catch (const std::system_error& error) {
     return std::unexpected(
         Error::from_errno(fmt::format("start the thread of vCPU {}", vcpu.index()), error.code().value()));
   }
+  TANDEM_TRY(with_context(made->wait_started(), fmt::format("vCPU {}", vcpu.index())));
   made->wait_parked();
   return made;
+}
+
+Result<void> VcpuThread::wait_started() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return started_.has_value(); });
+  return *started_;
 }
 
 VcpuThread::~VcpuThread() {
@@ -72,11 +80,23 @@ void VcpuThread::main() {
   ::pthread_setname_np(::pthread_self(), fmt::format("vcpu{}", vcpu_.index()).c_str());
   thread_id_ = ::gettid();
   unblock_kick();
+  if (!begin()) {
+    return;
+  }
   while (wait_to_run()) {
     if (dispatcher_.handle(vcpu_, vcpu_.run()) == AfterExit::kPark) {
       park_self();
     }
   }
+  listener_.on_thread_end(vcpu_.index());
+}
+
+bool VcpuThread::begin() {
+  auto told = listener_.on_thread_start(vcpu_.index());
+  const std::lock_guard lock(mutex_);
+  started_ = std::move(told);
+  changed_.notify_all();
+  return started_->has_value();
 }
 
 bool VcpuThread::wait_to_run() {

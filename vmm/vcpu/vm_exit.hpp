@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
 
+#include "devices/bus/hypercall_handler.hpp"
 #include "vmm/lib/checked_range/checked_range.hpp"
 
 namespace tandem {
@@ -27,6 +29,13 @@ struct UndecodedAccessExit {
   GuestAddr addr;
 };
 
+/// The guest made a call that KVM leaves to us; the vCPU waits for `Vcpu::complete_hypercall`.
+struct HypercallExit {
+  devices::Hypercall::Conduit conduit;
+  uint32_t function;
+  std::array<uint64_t, devices::kHypercallArguments> arguments;
+};
+
 /// The guest called PSCI SYSTEM_OFF.
 struct SystemOffExit {};
 
@@ -46,7 +55,7 @@ struct FailureExit {
 };
 
 /// Why the guest stopped running.
-using VmExit = std::variant<MmioReadExit, MmioWriteExit, UndecodedAccessExit, SystemOffExit, SystemResetExit,
-                            InterruptedExit, FailureExit>;
+using VmExit = std::variant<MmioReadExit, MmioWriteExit, UndecodedAccessExit, HypercallExit, SystemOffExit,
+                            SystemResetExit, InterruptedExit, FailureExit>;
 
 }  // namespace tandem

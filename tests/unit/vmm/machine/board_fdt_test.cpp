@@ -68,8 +68,17 @@ TEST(BoardFdtTest, RedistributorsCoverEveryVcpu) {
 }
 
 TEST(BoardLayoutTest, NothingOverlaps) {
-  std::vector<GuestRange> windows{
-      kGicd, kGicc, kGits, kUart, kRtc, kGpio, kPvpanic, gicr(kMaxVcpus), GuestRange::fixed(kRamBase.value(), 1)};
+  std::vector<GuestRange> windows{kGicd,
+                                  kGicc,
+                                  kGits,
+                                  kUart,
+                                  kRtc,
+                                  kGpio,
+                                  kPvpanic,
+                                  kPvTime,
+                                  gicr(kMaxVcpus),
+                                  kPvVcpuState,
+                                  GuestRange::fixed(kRamBase.value(), 1)};
   for (unsigned slot = 0; slot < kVirtioSlots; ++slot) {
     windows.push_back(virtio_window(slot));
   }

@@ -21,15 +21,32 @@ struct OneRegister final : devices::MmioHandler {
   uint64_t written = 0;
 };
 
+/// Answers every call with its first argument, and keeps the caller.
+struct EchoService final : devices::HypercallHandler {
+  uint64_t call(const devices::Hypercall& hypercall) override {
+    caller = hypercall.vcpu;
+    return hypercall.arguments[0];
+  }
+  unsigned caller = 0;
+};
+
 class ExitDispatcherTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(bus_.map(GuestRange::fixed(0x1000, 0x1000), "register", register_, mutex_)); }
+  void SetUp() override {
+    ASSERT_TRUE(bus_.map(GuestRange::fixed(0x1000, 0x1000), "register", register_, mutex_));
+    ASSERT_TRUE(hypercalls_.map({.first = 0xc600'0000, .count = 1}, "echo", echo_, mutex_));
+  }
+  static HypercallExit call(devices::Hypercall::Conduit conduit) {
+    return {.conduit = conduit, .function = 0xc600'0000, .arguments = {0x1122'3344'5566'7788, 0, 0}};
+  }
   OneRegister register_;
   std::mutex mutex_;
   devices::MmioBus bus_;
+  EchoService echo_;
+  devices::HypercallBus hypercalls_;
   FakeMachineEvents events_;
   FakeVcpu vcpu_;
-  ExitDispatcher dispatcher_{bus_, events_};
+  ExitDispatcher dispatcher_{bus_, hypercalls_, events_};
 };
 
 TEST_F(ExitDispatcherTest, AReadIsCompletedWithTheBusValue) {
@@ -56,6 +73,23 @@ TEST_F(ExitDispatcherTest, AnUndecodedAccessBecomesAnExternalAbort) {
 TEST_F(ExitDispatcherTest, AnAbortThatCannotBeInjectedIsACrash) {
   vcpu_.abort_result = fail(Errc::kIo, "no");
   EXPECT_EQ(dispatcher_.handle(vcpu_, UndecodedAccessExit{GuestAddr(0x1000)}), AfterExit::kPark);
+  ASSERT_EQ(events_.crashes.size(), 1U);
+}
+
+TEST_F(ExitDispatcherTest, ACallIsCompletedWithTheHandlersValue) {
+  EXPECT_EQ(dispatcher_.handle(vcpu_, call(devices::Hypercall::Conduit::kHvc)), AfterExit::kContinue);
+  EXPECT_EQ(vcpu_.hypercall_result, 0x1122'3344'5566'7788U);
+  EXPECT_EQ(echo_.caller, vcpu_.index());
+}
+
+TEST_F(ExitDispatcherTest, ACallBySmcIsCompletedWithNotSupported) {
+  EXPECT_EQ(dispatcher_.handle(vcpu_, call(devices::Hypercall::Conduit::kSmc)), AfterExit::kContinue);
+  EXPECT_EQ(vcpu_.hypercall_result, devices::kHypercallNotSupported);
+}
+
+TEST_F(ExitDispatcherTest, ACallThatCannotBeCompletedIsACrash) {
+  vcpu_.complete_result = fail(Errc::kIo, "no");
+  EXPECT_EQ(dispatcher_.handle(vcpu_, call(devices::Hypercall::Conduit::kHvc)), AfterExit::kPark);
   ASSERT_EQ(events_.crashes.size(), 1U);
 }
 

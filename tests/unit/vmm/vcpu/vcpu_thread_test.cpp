@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "tests/fakes/fake_machine_events.hpp"
+#include "tests/fakes/fake_thread_listener.hpp"
 #include "tests/fakes/fake_vcpu.hpp"
 
 namespace tandem {
@@ -14,10 +15,12 @@ namespace {
 class VcpuThreadTest : public ::testing::Test {
  protected:
   devices::MmioBus bus_;
+  devices::HypercallBus hypercalls_;
   FakeMachineEvents events_;
-  ExitDispatcher dispatcher_{bus_, events_};
+  ExitDispatcher dispatcher_{bus_, hypercalls_, events_};
   FakeVcpu vcpu_;
-  std::unique_ptr<VcpuThread> thread_ = VcpuThread::create(vcpu_, dispatcher_).value();
+  FakeThreadListener listener_;
+  std::unique_ptr<VcpuThread> thread_ = VcpuThread::create(vcpu_, dispatcher_, listener_).value();
 };
 
 TEST_F(VcpuThreadTest, StartsParked) {
@@ -64,7 +67,8 @@ TEST_F(VcpuThreadTest, CanBeKickedThoughItsCreatorBlocksAllSignals) {
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   FakeVcpu vcpu;
-  const auto thread = VcpuThread::create(vcpu, dispatcher_).value();
+  FakeThreadListener listener;
+  const auto thread = VcpuThread::create(vcpu, dispatcher_, listener).value();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   thread->unpark();
   vcpu.wait_for_runs(1);
@@ -76,6 +80,33 @@ TEST_F(VcpuThreadTest, StopsWhileTheGuestRuns) {
   thread_->unpark();
   vcpu_.wait_for_runs(1);
   thread_.reset();
+}
+
+TEST_F(VcpuThreadTest, TheListenerIsToldOfTheStartOnTheThreadItself) {
+  EXPECT_EQ(listener_.started_vcpu, vcpu_.index());
+  EXPECT_EQ(listener_.start_thread, thread_->thread_id());
+  EXPECT_EQ(vcpu_.runs(), 0U);
+}
+
+TEST_F(VcpuThreadTest, TheListenerIsToldOfTheEndOnTheThreadItself) {
+  thread_->unpark();
+  vcpu_.wait_for_runs(1);
+  const pid_t thread_id = thread_->thread_id();
+  EXPECT_EQ(listener_.ended_vcpu, std::nullopt);
+  thread_.reset();
+  EXPECT_EQ(listener_.ended_vcpu, vcpu_.index());
+  EXPECT_EQ(listener_.end_thread, thread_id);
+}
+
+TEST_F(VcpuThreadTest, AListenerThatFailsAtTheStartLeavesNoThread) {
+  FakeThreadListener listener;
+  listener.start_result = fail(Errc::kPermission, "no");
+  FakeVcpu vcpu;
+  const auto made = VcpuThread::create(vcpu, dispatcher_, listener);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message(), "vCPU 3: no");
+  EXPECT_EQ(vcpu.runs(), 0U);
+  EXPECT_EQ(listener.ended_vcpu, std::nullopt);
 }
 
 }  // namespace

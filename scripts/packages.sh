@@ -96,7 +96,10 @@ kernel_as_packaged() {
       echo "$dir"/boot/vmlinuz-*
       ;;
     tandem) "$tandem_top/scripts/kernel" ;;
-    *) realpath -e -- "$1" 2>/dev/null || die "no kernel file: $1" ;;
+    *)
+      [ -f "$1" ] || die "no kernel file: $1"
+      realpath -e -- "$1"
+      ;;
   esac
 }
 

@@ -19,8 +19,8 @@ inline constexpr size_t kMaxCmdlineBytes = 2048;
 /// Least RAM [bytes], and the unit of RAM sizes.
 inline constexpr uint64_t kMinMemoryBytes = 32U << 20;
 inline constexpr uint64_t kMemoryUnitBytes = 2U << 20;
-/// Most RAM [bytes]: more does not fit beside the devices into 52 bits, the largest address space of the architecture.
-inline constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 51;
+/// Most RAM [bytes]: RAM is one memory slot, whose pages KVM counts in 31 bits, and pages may be as small as 4 KiB.
+inline constexpr uint64_t kMaxMemoryBytes = uint64_t{4} << 40;
 /// Most virtio devices of one machine: as many windows the board has for them (see BoardLayout).
 inline constexpr size_t kMaxVirtioDevices = 128;
 

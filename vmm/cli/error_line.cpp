@@ -4,7 +4,22 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace tandem::cli {
+namespace {
+
+/// How many bytes the control character has that `text` starts with; 0: it is none. Those from U+0080 to U+009F take two
+/// in UTF-8, and terminals obey them as well.
+size_t control_bytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x20 || first == 0x7f) {
+    return 1;
+  }
+  return first == 0xc2 && text.size() > 1 && (static_cast<unsigned char>(text[1]) & 0xe0U) == 0x80 ? 2 : 0;
+}
+
+}  // namespace
 
 std::string in_quotes(std::string_view text) {
   constexpr size_t kMostBytes = 60;
@@ -21,13 +36,15 @@ std::string in_quotes(std::string_view text) {
 
 std::string error_line(std::string_view message) {
   std::string line = "tandem: ";
-  for (const char c : message) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
-    } else {
-      line += c;
+  while (!message.empty()) {
+    const size_t escaped = control_bytes(message);
+    if (escaped == 0) {
+      line += message.front();
     }
+    for (const char c : message.substr(0, escaped)) {
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    message.remove_prefix(std::max<size_t>(escaped, 1));
   }
   line += '\n';
   return line;

@@ -12,6 +12,12 @@ TEST(ErrorLineTest, ControlCharactersOfAPathAreEscaped) {
   EXPECT_EQ(error_line("kernel a\nb\x1b[2J\x7f"), "tandem: kernel a\\x0ab\\x1b[2J\\x7f\n");
 }
 
+TEST(ErrorLineTest, ControlCharactersOfTwoBytesAreEscaped) {
+  EXPECT_EQ(error_line("key \xc2\x9b"
+                       "2J\xc2\xa0\xc2"),
+            "tandem: key \\xc2\\x9b2J\xc2\xa0\xc2\n");
+}
+
 TEST(ErrorLineTest, OtherCharactersStay) { EXPECT_EQ(error_line("caf\xc3\xa9"), "tandem: caf\xc3\xa9\n"); }
 
 TEST(InQuotesTest, ShortTextIsShownWhole) { EXPECT_EQ(in_quotes("two"), "'two'"); }

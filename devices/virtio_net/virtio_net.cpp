@@ -131,7 +131,9 @@ void VirtioNet::write_config(uint64_t /*offset*/, std::span<const std::byte> /*b
 void VirtioNet::activate(const VirtioActivation& activation) {
   active_.emplace(activation);
   if (const auto done = backend_.start(receive_offloads(activation.features)); !done) {
-    log::warn("{}: {}", name_, done.error().message());
+    if (const uint64_t count = start_failures_.count(); count != 0) {
+      log::warn("{}: {} (time {})", name_, done.error().message(), count);
+    }
   }
 }
 

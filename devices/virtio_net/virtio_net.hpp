@@ -11,6 +11,7 @@
 #include "devices/backend/net_backend.hpp"
 #include "devices/bus/device_executor.hpp"
 #include "devices/virtio_queue/virtio_device.hpp"
+#include "vmm/lib/log/log.hpp"
 
 namespace tandem::devices {
 
@@ -119,6 +120,7 @@ class VirtioNet final : public VirtioDevice, private NetClient {
   std::unique_ptr<std::byte[]> store_;       // room for one packet; pages that no packet reaches stay unused
   std::vector<SplitQueue::Filled> buffers_;  // of the packet being received
   std::vector<iovec> pieces_;
+  log::RateLimit start_failures_;
 };
 
 }  // namespace tandem::devices

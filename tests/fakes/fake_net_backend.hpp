@@ -28,6 +28,9 @@ class FakeNetBackend final : public NetBackend {
   Result<void> start(NetOffloads receive) override {
     receive_offloads_ = receive;
     waiting_.clear();
+    if (fail_start_) {
+      return fail(Errc::kIo, "no such network");
+    }
     return {};
   }
   NetTransfer receive(std::span<const iovec> places) override {
@@ -81,6 +84,7 @@ class FakeNetBackend final : public NetBackend {
 
   /// Makes every `receive` or `send` fail, or none with nullopt.
   void stall_receive(std::optional<NetStall> stall) { receive_stall_ = stall; }
+  void fail_start() { fail_start_ = true; }
   void stall_send(std::optional<NetStall> stall) { send_stall_ = stall; }
 
   [[nodiscard]] const std::vector<Packet>& sent() const { return sent_; }
@@ -99,6 +103,7 @@ class FakeNetBackend final : public NetBackend {
   std::deque<Packet> waiting_;
   std::vector<Packet> sent_;
   size_t send_count_ = 0;
+  bool fail_start_ = false;
   std::optional<NetStall> receive_stall_;
   std::optional<NetStall> send_stall_;
 };

@@ -163,8 +163,13 @@ Result<void> DeviceSet::add_pvpanic() {
   struct PanicParts final : Parts, devices::PanicSink {
     PanicParts(EventLoop& loop, MachineEvents& events) : Parts(loop), machine(events), device("pvpanic0", *this) {}
     void on_panic() override { machine.on_crash("the guest's kernel panicked"); }
-    void on_crash_loaded() override { log::info("the guest's kernel panicked, and goes on in its crash kernel"); }
+    void on_crash_loaded() override {
+      if (const uint64_t count = crashes_loaded.count(); count != 0) {
+        log::info("the guest's kernel panicked, and goes on in its crash kernel (time {})", count);
+      }
+    }
     MachineEvents& machine;
+    log::RateLimit crashes_loaded;
     devices::PvPanic device;
   };
   auto parts = std::make_unique<PanicParts>(host_.loop, host_.events);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "devices/virtio_net/tx_header.hpp"
@@ -574,6 +575,17 @@ TEST_F(VirtioNetTest, ImpossibleStateIsRefused) {
   EXPECT_EQ(restore(save_state(VirtioNetStateV1{.mac = kMacAddress, .status = 2, .mtu = 0})), Errc::kCorrupt);
   EXPECT_EQ(restore(StateRecord::none("virtio_net")), Errc::kCorrupt);
   EXPECT_EQ(restore(StateRecord::none("virtio_rng")), Errc::kCorrupt);
+}
+
+TEST_F(VirtioNetTest, ADriverThatStartsAgainAndAgainFillsNoLog) {
+  backend_.fail_start();
+  ::testing::internal::CaptureStderr();
+  for (unsigned count = 0; count < 100; ++count) {
+    set_up();
+    rig_.reset(net_);
+  }
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 7) << lines;  // the 1st, 2nd, 4th, …, 64th
 }
 
 TEST_F(VirtioNetTest, TheBackendLosesItsClientWithTheDevice) {

@@ -108,6 +108,16 @@ TEST_F(DeviceSetTest, APanicEventIsACrashOfTheMachine) {
   EXPECT_EQ(events_.crashes, std::vector<std::string>{"the guest's kernel panicked"});
 }
 
+TEST_F(DeviceSetTest, AFloodOfCrashKernelEventsIsNoFloodOfLines) {
+  const auto set = create(spec_without_console()).value();
+  ::testing::internal::CaptureStderr();
+  for (unsigned count = 0; count < 1000; ++count) {
+    set->bus().write(board::kPvpanic.base(), 1, 2);
+  }
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 10) << lines;  // the 1st, 2nd, 4th, …, 512th
+}
+
 TEST_F(DeviceSetTest, AnInterfaceThatIsNotThereIsAnErrorThatNamesIt) {
   MachineSpec spec = spec_without_console();
   spec.nets = {{.tap = "no-such-tap", .id = "net0", .mac = {}}};

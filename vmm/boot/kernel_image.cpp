@@ -42,6 +42,7 @@ Result<KernelImage> load_plain(const RegularFile& file, Bytes head, const Arm64I
     return too_long(file.label(), max_bytes);
   }
   SealedImageWriter writer = TANDEM_TRY(SealedImageWriter::create("tandem-kernel"));
+  writer.expect(kept);
   TANDEM_TRY(writer.append_file(file, 0, kept));
   SealedImage image = TANDEM_TRY(std::move(writer).seal());
   return KernelImage{KernelImage::Container::kImage, header, std::move(image)};
@@ -156,6 +157,7 @@ Result<SealedImage> load_initrd(const std::string& path, uint64_t max_bytes) {
                 format_size(max_bytes));
   }
   SealedImageWriter writer = TANDEM_TRY(SealedImageWriter::create("tandem-initrd"));
+  writer.expect(file.size());
   TANDEM_TRY(writer.append_file(file, 0, file.size()));
   return std::move(writer).seal();
 }

@@ -9,25 +9,44 @@
 #include <algorithm>
 #include <vector>
 
+#include "vmm/lib/bits/bits.hpp"
+#include "vmm/lib/mapped_region/mapped_region.hpp"
+
+#ifndef MADV_COLLAPSE  // Linux 6.1
+#define MADV_COLLAPSE 25
+#endif
 #ifndef MFD_NOEXEC_SEAL  // Linux 6.3
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
 namespace tandem::boot {
+namespace {
+
+constexpr uint64_t kHugePageBytes = 2U << 20;
+
+/// Makes the first `size_bytes` bytes of the memfd huge pages. All of it is advice: what fails costs time, no more.
+/// @pre  size_bytes is a multiple of kHugePageBytes.
+void collapse(int fd, uint64_t size_bytes) {
+  for (uint64_t offset = 0; offset < size_bytes; offset += kHugePageBytes) {
+    if (::pwrite(fd, "", 1, static_cast<off_t>(offset)) != 1) {  // what is nothing but a hole stays one
+      return;
+    }
+  }
+  const auto mapping = MappedRegion::map_aligned(size_bytes, kHugePageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+  if (mapping) {
+    ::madvise(mapping->bytes().data(), mapping->size(), MADV_COLLAPSE);
+  }
+}
+
+}  // namespace
 
 Result<void> SealedImage::copy_to(std::span<std::byte> out, uint64_t offset) const {
-  size_t done = 0;
-  while (done < out.size()) {
-    const ssize_t count = ::pread(fd_.get(), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    if (count < 0) {
-      return fail_errno("read boot image");
-    }
-    TANDEM_ASSERT(count != 0, "a sealed image is as long as it says, and callers ask for no more");
-    done += static_cast<size_t>(count);
+  TANDEM_ASSERT(offset <= size_bytes_ && out.size() <= size_bytes_ - offset, "callers ask for no more than there is");
+  if (out.empty()) {
+    return {};
   }
+  const MappedRegion image = TANDEM_TRY(MappedRegion::map(size_bytes_, PROT_READ, MAP_PRIVATE, fd_.get()));
+  std::ranges::copy(image.bytes().subspan(offset, out.size()), out.begin());
   return {};
 }
 
@@ -40,6 +59,15 @@ Result<SealedImageWriter> SealedImageWriter::create(const char* name) {
     return fail_errno("memfd_create");
   }
   return SealedImageWriter(std::move(fd));
+}
+
+void SealedImageWriter::expect(uint64_t size_bytes) {
+  TANDEM_ASSERT(size_bytes_ == 0, "what was appended would be written over");
+  const uint64_t huge_bytes = align_down(size_bytes, kHugePageBytes);
+  if (huge_bytes != 0 && ::ftruncate(fd_.get(), static_cast<off_t>(huge_bytes)) == 0) {
+    prepared_bytes_ = huge_bytes;
+    collapse(fd_.get(), huge_bytes);
+  }
 }
 
 Result<void> SealedImageWriter::append(std::span<const std::byte> bytes) {
@@ -96,6 +124,9 @@ Result<void> SealedImageWriter::append_by_reading(const RegularFile& file, uint6
 }
 
 Result<SealedImage> SealedImageWriter::seal() && {
+  if (size_bytes_ < prepared_bytes_ && ::ftruncate(fd_.get(), static_cast<off_t>(size_bytes_)) != 0) {
+    return fail_errno("cut boot image");
+  }
   if (::fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     return fail_errno("seal boot image");
   }

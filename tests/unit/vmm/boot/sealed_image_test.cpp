@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "tests/fakes/memory_file.hpp"
 #include "tests/unit/vmm/boot/image_samples.hpp"
@@ -33,6 +34,46 @@ TEST(SealedImageTest, APartIsCopiedFromItsOffset) {
   samples::Bytes part(1000);
   ASSERT_TRUE(image->copy_to(part, 299'000));
   EXPECT_EQ(part, samples::bytes_from(bytes, 299'000));
+}
+
+// More than two huge pages, and not a whole number of them.
+constexpr uint64_t kManyBytes = (5U << 20) + 12'345;
+
+Result<SealedImage> sealed_after_expecting(std::span<const std::byte> bytes, uint64_t expected_bytes) {
+  SealedImageWriter writer = TANDEM_TRY(SealedImageWriter::create("test"));
+  writer.expect(expected_bytes);
+  TANDEM_TRY(writer.append(bytes));
+  return std::move(writer).seal();
+}
+
+off_t file_size(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 ? status.st_size : -1;
+}
+
+class ExpectedSizeTest : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(ExpectedSizeTest, WhatWasExpectedDoesNotShowInTheImage) {
+  const samples::Bytes bytes = samples::noise(kManyBytes);
+  const auto image = sealed_after_expecting(bytes, GetParam());
+  ASSERT_TRUE(image);
+  EXPECT_EQ(image->size(), kManyBytes);
+  EXPECT_EQ(file_size(image->fd()), static_cast<off_t>(kManyBytes));
+  samples::Bytes copy(kManyBytes);
+  ASSERT_TRUE(image->copy_to(copy));
+  EXPECT_TRUE(copy == bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExpectedSizeTest,
+                         testing::Values(uint64_t{0}, uint64_t{1}, uint64_t{3} << 20, kManyBytes, uint64_t{32} << 20),
+                         testing::PrintToStringParamName());
+
+TEST(SealedImageTest, NothingOfWhatWasExpectedIsAnEmptyImage) {
+  const auto image = sealed_after_expecting({}, kManyBytes);
+  ASSERT_TRUE(image);
+  EXPECT_EQ(image->size(), 0U);
+  EXPECT_EQ(file_size(image->fd()), 0);
+  EXPECT_TRUE(image->copy_to({}));
 }
 
 TEST(SealedImageTest, PartsOfAFileAreAppendedInOrder) {

@@ -14,6 +14,9 @@ namespace {
 
 using devices::FdtNode;
 
+constexpr const char* kInitrdStart = "linux,initrd-start";
+constexpr const char* kInitrdEnd = "linux,initrd-end";
+
 /// Bytes that the blob of `node` takes at most: as if no property name occurred twice.
 size_t bound_of(const FdtNode& node) {
   constexpr size_t kCell = 4;
@@ -30,7 +33,9 @@ size_t bound_of(const FdtNode& node) {
 }
 
 void expect_written(int status) {
-  TANDEM_ASSERT(status == 0, "the buffer has room for the bound, and calls come in the order that libfdt wants");
+  TANDEM_ASSERT(
+      status == 0,
+      "the buffer has room for the bound, calls come in the order that libfdt wants, and what is set is there");
 }
 
 void write_node(void* blob, const FdtNode& node) {
@@ -88,10 +93,17 @@ FdtNode make_chosen_node(const ChosenSpec& spec) {
   node.add_u64("kaslr-seed", spec.seeds.kaslr);
   if (spec.initrd) {
     const uint64_t start = spec.initrd->base().value();
-    node.add_u64("linux,initrd-start", start);
-    node.add_u64("linux,initrd-end", start + spec.initrd->size());
+    node.add_u64(kInitrdStart, start);
+    node.add_u64(kInitrdEnd, start + spec.initrd->size());
   }
   return node;
+}
+
+void set_initrd_range(std::vector<std::byte>& blob, GuestRange initrd) {
+  const uint64_t start = initrd.base().value();
+  const int chosen = fdt_path_offset(blob.data(), "/chosen");
+  expect_written(fdt_setprop_inplace_u64(blob.data(), chosen, kInitrdStart, start));
+  expect_written(fdt_setprop_inplace_u64(blob.data(), chosen, kInitrdEnd, start + initrd.size()));
 }
 
 }  // namespace tandem::boot

@@ -37,6 +37,10 @@ struct ChosenSpec {
   std::optional<GuestRange> initrd;
 };
 
+/// Sets the initrd's place in a tree whose `/chosen` was made with one; its size in bytes stays the same.
+/// @pre  build_fdt() made `blob`.
+void set_initrd_range(std::vector<std::byte>& blob, GuestRange initrd);
+
 /// The node `/chosen`. @spec Devicetree Specification v0.4, "/chosen Node"; Linux binding "chosen".
 devices::FdtNode make_chosen_node(const ChosenSpec& spec);
 

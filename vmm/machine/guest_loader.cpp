@@ -28,17 +28,19 @@ Result<void> GuestLoader::check_fit(uint64_t memory_bytes) const {
 Result<GuestLoader::Plan> GuestLoader::plan(const devices::FdtNode& hardware, GuestRange ram) const {
   const boot::BootSeeds seeds = TANDEM_TRY(boot::BootSeeds::draw());
   const std::string console = "/" + devices::fdt_unit_name("serial", board::kUart.base());
-  const auto build = [&](std::optional<GuestRange> initrd_range) {
-    devices::FdtNode root = hardware;
-    root.add_child(
-        boot::make_chosen_node({.cmdline = cmdline_, .stdout_path = console, .seeds = seeds, .initrd = initrd_range}));
-    return boot::build_fdt(root);
-  };
+  devices::FdtNode root = hardware;
+  root.add_child(boot::make_chosen_node({.cmdline = cmdline_,
+                                         .stdout_path = console,
+                                         .seeds = seeds,
+                                         .initrd = initrd_ ? std::optional(ram) : std::nullopt}));
+  std::vector<std::byte> tree = TANDEM_TRY(boot::build_fdt(root));
   // The initrd's place depends on the size of the tree, which does not depend on the place.
-  const auto draft = TANDEM_TRY(build(initrd_ ? std::optional(ram) : std::nullopt));
   const boot::BootLayout layout =
-      TANDEM_TRY(boot::place_boot_parts(ram, boot::boot_sizes(kernel_, initrd(), draft.size())));
-  return Plan{layout, TANDEM_TRY(build(layout.initrd))};
+      TANDEM_TRY(boot::place_boot_parts(ram, boot::boot_sizes(kernel_, initrd(), tree.size())));
+  if (layout.initrd) {
+    boot::set_initrd_range(tree, *layout.initrd);
+  }
+  return Plan{layout, std::move(tree)};
 }
 
 Result<std::vector<std::byte>> GuestLoader::device_tree(const devices::FdtNode& hardware, GuestRange ram) const {

@@ -131,6 +131,21 @@ TEST(ChosenNodeTest, WhatIsNotThereIsNotSaid) {
   EXPECT_EQ(node.find("linux,initrd-end"), nullptr);
 }
 
+FdtNode tree_with_initrd(GuestRange initrd) {
+  FdtNode root("");
+  root.add_string("compatible", "test");
+  root.add_child(make_chosen_node({.cmdline = "x", .stdout_path = "", .seeds = fixed_seeds(), .initrd = initrd}));
+  return root;
+}
+
+TEST(SetInitrdRangeTest, TheTreeIsTheOneThatHadItFromTheStart) {
+  const auto range = GuestRange::fixed(0x1'4000'0000, 0x12345);
+  auto blob = build_fdt(tree_with_initrd(GuestRange::fixed(0x4000'0000, 0x1000)));
+  ASSERT_TRUE(blob);
+  set_initrd_range(*blob, range);
+  EXPECT_EQ(*blob, build_fdt(tree_with_initrd(range)).value());
+}
+
 TEST(BootSeedsTest, TwoDrawsDiffer) {
   const BootSeeds first = BootSeeds::draw().value();
   const BootSeeds second = BootSeeds::draw().value();

@@ -81,6 +81,11 @@ Result<void> VirtioBalloon::pause() {
 
 Result<void> VirtioBalloon::resume() {
   paused_ = false;
+  for (uint16_t queue = 0; active_ && queue < kQueueCount; ++queue) {
+    if (!active_->queues[queue].is_ready()) {
+      work_.at(queue).done_bytes = 0;  // the driver took the queue back, and with it a buffer that was done in part
+    }
+  }
   return {};
 }
 

@@ -45,6 +45,9 @@ Result<void> VirtioConsole::pause() {
 
 Result<void> VirtioConsole::resume() {
   paused_ = false;
+  if (active_ && !active_->queues[kTransmitQueue].is_ready()) {
+    transmitted_bytes_ = 0;  // the driver took the queue back, and with it a buffer that was passed on in part
+  }
   return {};
 }
 

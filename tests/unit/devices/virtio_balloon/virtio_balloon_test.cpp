@@ -193,6 +193,21 @@ TEST_F(VirtioBalloonTest, AListInterruptedByAResetIsForgotten) {
   EXPECT_EQ(ram_.ranges.back(), pages_from(kRamPage + 5, 1));
 }
 
+TEST_F(VirtioBalloonTest, AListTakenBackWithItsQueueIsForgotten) {
+  set_up();
+  give(kInflateQueue, std::vector<uint32_t>(VirtioBalloon::kPagesPerRun + 1, kRamPage));
+  ASSERT_TRUE(balloon_.pause());
+  rig_.queue(kInflateQueue).reset();
+  rig_.resume(balloon_);
+  GuestQueue again(rig_.ram(), VirtioRig::kQueueSize);
+  ASSERT_TRUE(rig_.queue(kInflateQueue).configure(again.state(), kFeatures));
+  const std::array pages{kRamPage + 5};
+  again.chain().readable(std::as_bytes(std::span(pages))).submit();
+  balloon_.notify(kInflateQueue);
+  rig_.run();
+  EXPECT_EQ(ram_.ranges.back(), pages_from(kRamPage + 5, 1));
+}
+
 TEST_F(VirtioBalloonTest, ADiscardThatFailsIsCounted) {
   set_up();
   ram_.is_broken = true;

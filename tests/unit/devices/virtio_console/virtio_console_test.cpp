@@ -293,6 +293,21 @@ TEST_F(VirtioConsoleTest, ATurnThatComesAfterAResetDoesNothing) {
   EXPECT_EQ(backend_.output().size(), VirtioConsole::kBytesPerRun);
 }
 
+TEST_F(VirtioConsoleTest, AQueueTakenBackDuringOutputStartsAfresh) {
+  set_up();
+  tx().chain().readable(std::string(VirtioConsole::kBytesPerRun + 1, 'x')).submit();
+  console_.notify(kTransmitQueue);
+  ASSERT_TRUE(console_.pause());
+  rig_.queue(kTransmitQueue).reset();
+  rig_.resume(console_);
+  GuestQueue again(rig_.ram(), VirtioRig::kQueueSize);
+  ASSERT_TRUE(rig_.queue(kTransmitQueue).configure(again.state(), 0));
+  again.chain().readable("not lost").submit();
+  console_.notify(kTransmitQueue);
+  rig_.run();
+  EXPECT_EQ(backend_.output().substr(VirtioConsole::kBytesPerRun), "not lost");
+}
+
 TEST_F(VirtioConsoleTest, AQueueTakenBackDuringInputIsLeftAlone) {
   set_up();
   offer(64);

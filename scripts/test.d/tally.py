@@ -20,6 +20,12 @@ class Tally:
     def skip(self, text):
         self.skips.append(text)
 
+    def refuse_skips(self, why):
+        """Makes failures of all skips so far: of tests that had what they needed."""
+        for text in self.skips:
+            self.fail(text, f"skipped itself, and may not: {why}")
+        self.skips = []
+
     def ran(self):
         return self.passed + len(self.failures) + len(self.skips)
 

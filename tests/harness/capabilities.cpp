@@ -19,11 +19,18 @@ struct CpuModel {
   bool sve;
   bool pauth;
   bool pmu;
+  bool pages_16k;
 };
 
 constexpr std::array kCpuModels{
-    CpuModel{.name = "max", .sve = true, .pauth = true, .pmu = true},
-    CpuModel{.name = "cortex-a72", .sve = false, .pauth = false, .pmu = true},
+    CpuModel{.name = "max", .sve = true, .pauth = true, .pmu = true, .pages_16k = true},
+    CpuModel{.name = "cortex-a72", .sve = false, .pauth = false, .pmu = true, .pages_16k = false},
+};
+
+constexpr std::array kGuestKernels{
+    GuestKernel{.name = "tandem", .page_size_bytes = 4096, .least_memory_mib = 128, .pvpanic = true},
+    GuestKernel{.name = "stock", .page_size_bytes = 4096, .least_memory_mib = 256, .pvpanic = false},
+    GuestKernel{.name = "stock-16k", .page_size_bytes = 16384, .least_memory_mib = 256, .pvpanic = false},
 };
 
 std::string variable(const char* name) {
@@ -47,7 +54,8 @@ Capabilities of_testbed() {
               .sve = model.sve,
               .pauth = model.pauth,
               .pmu = model.pmu,
-              .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U};
+              .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U,
+              .pages_16k = model.pages_16k};
     }
   }
   give_up("no row for a testbed with CPU '" + cpu + "'");
@@ -71,6 +79,16 @@ Capabilities of_this_machine() {
 const Capabilities& capabilities() {
   static const Capabilities instance = variable("TANDEM_TESTBED") == "emulated" ? of_testbed() : of_this_machine();
   return instance;
+}
+
+const GuestKernel& guest_kernel() {
+  const std::string name = variable("TANDEM_GUEST");
+  for (const GuestKernel& kernel : kGuestKernels) {
+    if (kernel.name == name) {
+      return kernel;
+    }
+  }
+  give_up("no row for a guest kernel '" + name + "'; scripts/test sets TANDEM_GUEST");
 }
 
 }  // namespace tandem::tests

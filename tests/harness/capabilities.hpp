@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace tandem::tests {
 
@@ -14,10 +16,23 @@ struct Capabilities {
   bool pauth = false;
   bool pmu = false;
   unsigned page_size_bytes = 4096;
+  std::optional<bool> pages_16k = std::nullopt;  ///< The CPU has them for guests; a machine does not tell programs.
+};
+
+/// What the kernel of Linux guests can do.
+struct GuestKernel {
+  std::string_view name;  ///< As scripts/images takes it.
+  unsigned page_size_bytes;
+  unsigned least_memory_mib;  ///< With which it reaches userspace from an initramfs.
+  bool pvpanic;               ///< Its panic reaches the pvpanic device (PVPANIC_MMIO is built in).
 };
 
 /// The row of the testbed that this program runs in, or what a machine with KVM of its own says about itself.
 /// @errors  ends the program when the environment names a testbed that the table does not have.
 const Capabilities& capabilities();
+
+/// The row of the kernel that scripts/test names in TANDEM_GUEST.
+/// @errors  ends the program when the table does not have it.
+const GuestKernel& guest_kernel();
 
 }  // namespace tandem::tests

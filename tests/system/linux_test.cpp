@@ -25,6 +25,9 @@ std::string variable(const char* name) {
 /// Runs a command of the host that prepares a test.
 void prepare(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
 
+/// A guest that takes longer hangs. Tens of seconds are usual on an idle machine.
+constexpr ChildProcess::Seconds kLimit{1200};
+
 /// One boot of Linux: what it is to do, and with how much.
 struct LinuxBoot {
   std::string commands;  ///< For sh in the guest; no double quotes.
@@ -32,7 +35,14 @@ struct LinuxBoot {
   std::string memory = "256M";
   std::string parameters = {};            ///< More words of the kernel command line.
   std::vector<std::string> options = {};  ///< More options of `tandem run`.
+  ChildProcess::Seconds limit = kLimit;   ///< A guest that takes longer hangs.
 };
+
+/// Begins every kernel command line. The kernel is not to complain about how long something takes: a busy machine
+/// provokes that. A guest that hangs is found by the time limit.
+const std::string kParameters =
+    "console=ttyAMA0 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0 "
+    "sysctl.kernel.hung_task_timeout_secs=0 ";
 
 std::vector<std::string> run_command(const LinuxBoot& boot) {
   std::vector<std::string> command{
@@ -41,15 +51,14 @@ std::vector<std::string> run_command(const LinuxBoot& boot) {
       "--initrd",  variable("TANDEM_GUEST_INITRAMFS"),
       "--cpus",    std::to_string(boot.vcpu_count),
       "--memory",  boot.memory,
-      "--cmdline", "console=ttyAMA0 " + boot.parameters + " tandem.exec=\"" + boot.commands + "\""};
+      "--cmdline", kParameters + boot.parameters + " tandem.exec=\"" + boot.commands + "\""};
   command.insert(command.end(), boot.options.begin(), boot.options.end());
   return command;
 }
 
 /// Words that no healthy guest's console has.
 void expect_healthy(const std::string& console) {
-  for (const char* const word : {"Oops", "BUG:", "soft lockup", "rcu_sched self-detected", "rcu_preempt self-detected",
-                                 "Kernel panic", "Call trace:"}) {
+  for (const char* const word : {"Oops", "BUG:", "Kernel panic", "Call trace:"}) {
     EXPECT_EQ(console.find(word), std::string::npos) << word << " in:\n" << console;
   }
 }
@@ -58,7 +67,7 @@ void expect_healthy(const std::string& console) {
 std::string console_of(const LinuxBoot& boot) {
   ChildProcess tandem(run_command(boot));
   tandem.close_input();
-  const std::optional<int> status = tandem.wait(ChildProcess::Seconds(400));
+  const std::optional<int> status = tandem.wait(boot.limit);
   EXPECT_EQ(status, 0) << "console:\n" << tandem.output() << "\nstderr:\n" << tandem.errors();
   EXPECT_NE(tandem.output().find("tandem.exec: exit status 0"), std::string::npos) << tandem.output();
   expect_healthy(tandem.output());
@@ -85,7 +94,7 @@ TEST_F(LinuxTest, FourCpusADiskAndANetworkWork) {
   prepare("tunctl -t tap0 >/dev/null && ip addr add 192.0.2.1/24 dev tap0 && ip link set tap0 up");
   const std::string console = console_of(
       {.commands =
-           "echo CPUS $(nproc);"
+           "echo CPUS $(nproc); echo PAGE $(grep -m 1 KernelPageSize /proc/self/smaps);"
            "dd if=/dev/urandom of=/tmp/data bs=1M count=8 2>/dev/null;"
            "echo SUM $(sha256sum < /tmp/data);"
            "dd if=/tmp/data of=/dev/vda bs=1M oflag=direct 2>/dev/null; sync; echo 3 > /proc/sys/vm/drop_caches;"
@@ -97,7 +106,9 @@ TEST_F(LinuxTest, FourCpusADiskAndANetworkWork) {
        .memory = "512M",
        .options = {"--disk", "/tmp/disk.img", "--net", "tap=tap0"}});
   prepare("tunctl -d tap0 >/dev/null");
-  EXPECT_NE(console.find("\nCPUS 4"), std::string::npos);
+  EXPECT_NE(console.find("\nCPUS 4\r"), std::string::npos) << console;
+  const std::string page_kib = std::to_string(guest_kernel().page_size_bytes / 1024);
+  EXPECT_NE(console.find("\nPAGE KernelPageSize: " + page_kib + " kB"), std::string::npos) << console;
   EXPECT_NE(console.find("\nPING works"), std::string::npos) << console;
   EXPECT_NE(console.find("RNG64"), std::string::npos) << console;
   // What the guest wrote is what it read back, and what the host has in the file.
@@ -109,16 +120,32 @@ TEST_F(LinuxTest, FourCpusADiskAndANetworkWork) {
   prepare("dd if=/tmp/disk.img bs=1M count=8 2>/dev/null | sha256sum | grep -q " + sum);
 }
 
-TEST_F(LinuxTest, EightCpusComeOnline) {
-  EXPECT_NE(console_of({.commands = "echo CPUS $(nproc)", .vcpu_count = 8}).find("\nCPUS 8"), std::string::npos);
+/// How many CPUs a guest with `vcpu_count` vCPUs says are online.
+unsigned long online_cpus(unsigned vcpu_count, ChildProcess::Seconds limit = kLimit) {
+  const std::string label = "\nCPUS ";
+  const std::string console =
+      console_of({.commands = "echo CPUS $(nproc)", .vcpu_count = vcpu_count, .memory = "512M", .limit = limit});
+  const size_t place = console.find(label);
+  return place == std::string::npos ? 0 : std::strtoul(console.c_str() + place + label.size(), nullptr, 10);
 }
+
+TEST_F(LinuxTest, OneCpuComesOnline) { EXPECT_EQ(online_cpus(1), 1U); }
+
+TEST_F(LinuxTest, EightCpusComeOnline) { EXPECT_EQ(online_cpus(8), 8U); }
 
 TEST_F(LinuxTest, SeventeenCpusComeOnline) {
   if (capabilities().gic_version < 3) {
     GTEST_SKIP() << "needs a GICv3, which this is without: " << capabilities().where;
   }
-  EXPECT_NE(console_of({.commands = "echo CPUS $(nproc)", .vcpu_count = 17}).find("\nCPUS 17"), std::string::npos);
+  EXPECT_EQ(online_cpus(17), 17U);
 }
+
+/// What takes minutes: the CPUs of the testbed run many vCPUs in turn.
+constexpr ChildProcess::Seconds kSoakLimit{3000};
+
+TEST(SoakLinuxTest, ThirtyThreeCpusComeOnline) { EXPECT_EQ(online_cpus(33, kSoakLimit), 33U); }
+
+TEST(SoakLinuxTest, SixtyFourCpusComeOnline) { EXPECT_EQ(online_cpus(64, kSoakLimit), 64U); }
 
 TEST_F(LinuxTest, RebootStartsAgainInPlace) {
   const LinuxBoot boot{.commands =
@@ -128,7 +155,7 @@ TEST_F(LinuxTest, RebootStartsAgainInPlace) {
                        .options = {"--disk", "/tmp/disk.img"}};
   ChildProcess tandem(run_command(boot));
   tandem.close_input();
-  EXPECT_EQ(tandem.wait(ChildProcess::Seconds(400)), 0) << tandem.output() << tandem.errors();
+  EXPECT_EQ(tandem.wait(kLimit), 0) << tandem.output() << tandem.errors();
   EXPECT_EQ(occurrences(tandem.output(), "\nFIRST boot"), 1U) << tandem.output();
   EXPECT_EQ(occurrences(tandem.output(), "\nSECOND boot"), 1U) << tandem.output();
   EXPECT_NE(tandem.errors().find("guest reset 1 (SYSTEM_RESET"), std::string::npos) << tandem.errors();
@@ -136,12 +163,12 @@ TEST_F(LinuxTest, RebootStartsAgainInPlace) {
 }
 
 TEST_F(LinuxTest, APanicEndsWithStatusThreeAndOneLine) {
-  if (variable("TANDEM_GUEST") != "tandem") {
-    GTEST_SKIP() << "needs a guest kernel with PVPANIC_MMIO, which the distribution's is without";
+  if (!guest_kernel().pvpanic) {
+    GTEST_SKIP() << "needs a guest kernel with PVPANIC_MMIO, which this is without: " << guest_kernel().name;
   }
   ChildProcess tandem(run_command({.commands = "echo c > /proc/sysrq-trigger", .options = {"--log-level", "warn"}}));
   tandem.close_input();
-  EXPECT_EQ(tandem.wait(ChildProcess::Seconds(400)), 3) << tandem.output();
+  EXPECT_EQ(tandem.wait(kLimit), 3) << tandem.output();
   EXPECT_EQ(tandem.errors(), "tandem: run: the guest's kernel panicked\n");
 }
 
@@ -220,10 +247,9 @@ TEST_F(LinuxTest, TheBalloonAndTheSecondConsoleHaveTheirDrivers) {
 }
 
 TEST_F(LinuxTest, TheVmmItselfNeedsLittleMemory) {
-  // The distribution's kernel needs more than 128 MiB to start.
-  const unsigned memory_mib = variable("TANDEM_GUEST") == "tandem" ? 128 : 256;
+  const unsigned memory_mib = guest_kernel().least_memory_mib;
   ChildProcess tandem(run_command({.commands = "echo UP; sleep 1000", .memory = std::to_string(memory_mib) + "M"}));
-  ASSERT_TRUE(tandem.wait_for("\nUP", 0, ChildProcess::Seconds(400))) << tandem.output() << tandem.errors();
+  ASSERT_TRUE(tandem.wait_for("\nUP", 0, kLimit)) << tandem.output() << tandem.errors();
   // All that is private and anonymous, but for the one mapping that is the guest's RAM.
   std::ifstream maps("/proc/" + std::to_string(tandem.pid()) + "/smaps");
   size_t anonymous_kib = 0;

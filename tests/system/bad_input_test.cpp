@@ -133,6 +133,23 @@ TEST(TextTest, HelpThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(tandem.errors(), "tandem: standard output: No space left on device\n");
 }
 
+TEST(KernelPageSizeTest, AKernelFor16KiBPagesStartsOnlyWhereTheCpuHasThem) {
+  if (!capabilities().pages_16k) {
+    GTEST_SKIP() << "needs to know whether the CPU has 16 KiB pages, which no program sees on " << capabilities().where;
+  }
+  // A payload that says so in its header's flags, at offset 24.
+  prepare("cp " + payload_image("hello") +
+          " /tmp/in && printf '\\004' | dd of=/tmp/in bs=1 seek=24 conv=notrunc 2>/dev/null");
+  ChildProcess tandem({"tandem", "run", "--kernel", "/tmp/in", "--log-level", "warn"});
+  tandem.close_input();
+  const bool has_them = *capabilities().pages_16k;
+  EXPECT_EQ(tandem.wait(), has_them ? 0 : 1) << tandem.errors();
+  EXPECT_EQ(tandem.errors(), has_them ? ""
+                                      : "tandem: run: kernel /tmp/in: it was built for pages of 16 KiB, which this "
+                                        "host's CPU does not have\n");
+  prepare("rm /tmp/in");
+}
+
 /// The terminal's settings, as far as raw mode changes them.
 tcflag_t local_modes(const ChildProcess& tandem) {
   termios settings{};

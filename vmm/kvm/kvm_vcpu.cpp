@@ -23,6 +23,7 @@ constexpr uint64_t kRegX2 = kRegX0 + 4;
 constexpr uint64_t kRegX3 = kRegX0 + 6;
 constexpr uint64_t kRegPc = core_register(offsetof(kvm_regs, regs.pc));
 constexpr uint64_t kRegMpidr = ARM64_SYS_REG(3, 0, 0, 0, 5);
+constexpr uint64_t kRegIdAa64mmfr0 = ARM64_SYS_REG(3, 0, 0, 7, 0);
 /// MPIDR_EL1.Aff3 and .Aff2..0 (DDI 0487, "MPIDR_EL1, Multiprocessor Affinity Register")
 constexpr uint64_t kMpidrAffinity = 0xff00ffffff;
 
@@ -75,6 +76,8 @@ Result<void> KvmVcpu::init() {
 }
 
 Result<void> KvmVcpu::reset() { return init(); }
+
+Result<uint64_t> KvmVcpu::id_aa64mmfr0() const { return read_register(kRegIdAa64mmfr0); }
 
 Result<void> KvmVcpu::init_pmu(devices::Intid intid) const {
   const int interrupt = static_cast<int>(intid.value());

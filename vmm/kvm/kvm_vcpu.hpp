@@ -32,6 +32,9 @@ class KvmVcpu final : public Vcpu {
   /// The affinity fields of MPIDR_EL1, as the device tree's `reg` and PSCI use them.
   [[nodiscard]] uint64_t mpidr() const { return mpidr_; }
 
+  /// ID_AA64MMFR0_EL1 as the guest reads it.
+  [[nodiscard]] Result<uint64_t> id_aa64mmfr0() const;
+
   /// Gives the vCPU a PMU with its overflow interrupt at `intid` (a PPI). @pre the vGIC is initialised.
   Result<void> init_pmu(devices::Intid intid) const;
 

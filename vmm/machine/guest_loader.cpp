@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/machine/guest_loader.hpp"
 
+#include "vmm/boot/cpu_fit.hpp"
 #include "vmm/boot/fdt_builder.hpp"
 #include "vmm/machine/board_layout.hpp"
 
@@ -12,7 +13,7 @@ Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
   if (!spec.boot.initrd.empty()) {
     initrd = TANDEM_TRY(boot::load_initrd(spec.boot.initrd, spec.memory_bytes));
   }
-  GuestLoader loader(spec.boot.cmdline, std::move(kernel), std::move(initrd));
+  GuestLoader loader(spec.boot, std::move(kernel), std::move(initrd));
   TANDEM_TRY(loader.check_fit(spec.memory_bytes));
   return loader;
 }
@@ -25,11 +26,15 @@ Result<void> GuestLoader::check_fit(uint64_t memory_bytes) const {
   return {};
 }
 
+Result<void> GuestLoader::require_cpu_fits(uint64_t id_aa64mmfr0) const {
+  return with_context(boot::require_cpu_fits(kernel_.header, id_aa64mmfr0), "kernel " + spec_.kernel);
+}
+
 Result<GuestLoader::Plan> GuestLoader::plan(const devices::FdtNode& hardware, GuestRange ram) const {
   const boot::BootSeeds seeds = TANDEM_TRY(boot::BootSeeds::draw());
   const std::string console = "/" + devices::fdt_unit_name("serial", board::kUart.base());
   devices::FdtNode root = hardware;
-  root.add_child(boot::make_chosen_node({.cmdline = cmdline_,
+  root.add_child(boot::make_chosen_node({.cmdline = spec_.cmdline,
                                          .stdout_path = console,
                                          .seeds = seeds,
                                          .initrd = initrd_ ? std::optional(ram) : std::nullopt}));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ class GuestLoader {
   /// @errors  as the files are; one line that names the file. Errc::kOutOfRange: they do not fit into the guest's RAM.
   static Result<GuestLoader> create(const MachineSpec& spec);
 
+  /// Refuses a kernel that cannot run on the vCPUs. @param id_aa64mmfr0  ID_AA64MMFR0_EL1 as the guest reads it.
+  /// @errors  Errc::kUnsupported; one line that names the file.
+  [[nodiscard]] Result<void> require_cpu_fits(uint64_t id_aa64mmfr0) const;
+
   /// The device tree that the next `load` would write, but for its seeds. @param hardware  the root node without /chosen.
   [[nodiscard]] Result<std::vector<std::byte>> device_tree(const devices::FdtNode& hardware, GuestRange ram) const;
 
@@ -34,13 +39,13 @@ class GuestLoader {
     boot::BootLayout layout;
     std::vector<std::byte> device_tree;
   };
-  GuestLoader(std::string cmdline, boot::KernelImage kernel, std::optional<boot::SealedImage> initrd)
-      : cmdline_(std::move(cmdline)), kernel_(std::move(kernel)), initrd_(std::move(initrd)) {}
+  GuestLoader(BootSpec spec, boot::KernelImage kernel, std::optional<boot::SealedImage> initrd)
+      : spec_(std::move(spec)), kernel_(std::move(kernel)), initrd_(std::move(initrd)) {}
   [[nodiscard]] Result<void> check_fit(uint64_t memory_bytes) const;
   [[nodiscard]] Result<Plan> plan(const devices::FdtNode& hardware, GuestRange ram) const;
   [[nodiscard]] const boot::SealedImage* initrd() const { return initrd_ ? &*initrd_ : nullptr; }
 
-  std::string cmdline_;
+  BootSpec spec_;
   boot::KernelImage kernel_;
   std::optional<boot::SealedImage> initrd_;
 };

@@ -64,6 +64,7 @@ Result<void> Machine::build() {
   TANDEM_TRY(watch_signals());
   TANDEM_TRY(create_memory());
   TANDEM_TRY(create_vcpus());
+  TANDEM_TRY(loader_.require_cpu_fits(TANDEM_TRY(vcpus_.front()->id_aa64mmfr0())));
   TANDEM_TRY(create_devices());
   TANDEM_TRY(create_pv_services());
   dispatcher_ = std::make_unique<ExitDispatcher>(devices_->bus(), hypercalls_, *this);

@@ -41,5 +41,15 @@ TEST(GuestLoaderTest, AnInitrdThatDoesNotFitBesideItsKernelIsRefusedBeforeThereI
   EXPECT_EQ(loader.error().code(), Errc::kOutOfRange);
 }
 
+TEST(GuestLoaderTest, AKernelThatTheCpuCannotRunIsRefusedByItsName) {
+  constexpr uint64_t kWithout4k = 0xf0000000;  // ID_AA64MMFR0_EL1.TGran4
+  const fakes::MemoryFile kernel(samples::image());
+  const auto loader = GuestLoader::create(least_machine(kernel.path()));
+  EXPECT_TRUE(loader->require_cpu_fits(0));
+  const auto fits = loader->require_cpu_fits(kWithout4k);
+  ASSERT_FALSE(fits);
+  EXPECT_TRUE(fits.error().message().starts_with("kernel " + kernel.path() + ": ")) << fits.error().message();
+}
+
 }  // namespace
 }  // namespace tandem

@@ -18,8 +18,9 @@
 #define WRITE_ONCE(place, value) (*(volatile typeof(place)*)&(place) = (value))
 #define READ_ONCE(place) (*(volatile typeof(place)*)&(place))
 
-// The one field of the kernel's type that is used; its offset is the running kernel's.
+// The fields of the kernel's type that are used; their offsets are the running kernel's.
 struct task_struct {
+  int tgid;
   struct bpf_local_storage* bpf_storage;
 } __attribute__((preserve_access_index));
 
@@ -47,6 +48,24 @@ struct {
   __type(key, int);
   __type(value, __u32);
 } threads SEC(".maps");
+
+// The process whose threads have tied themselves, by its id in the first PID namespace.
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, int);
+} owner SEC(".maps");
+
+// False for nearly every task, by a load and a branch; for vCPUs of other VMs without a search of their storage.
+static __always_inline int may_be_vcpu(const struct task_struct* task) {
+  if (!task->bpf_storage) {
+    return 0;
+  }
+  __u32 only = 0;
+  int* tgid = bpf_map_lookup_elem(&owner, &only);
+  return tgid && *tgid == task->tgid;
+}
 
 static __always_inline void switched_out(struct task_struct* task, unsigned int state) {
   __u32* vcpu = bpf_task_storage_get(&threads, task, 0, 0);
@@ -77,13 +96,12 @@ static __always_inline void switched_in(struct task_struct* task) {
   }
 }
 
-// A task without any local storage, which is nearly every one, costs a load and a branch.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, _Bool preempt, struct task_struct* prev, struct task_struct* next, unsigned int prev_state) {
-  if (prev->bpf_storage) {
+  if (may_be_vcpu(prev)) {
     switched_out(prev, prev_state);
   }
-  if (next->bpf_storage) {
+  if (may_be_vcpu(next)) {
     switched_in(next);
   }
   return 0;
@@ -103,7 +121,9 @@ int tie_thread(struct tandem_thread_tie* tie) {
     return -EBUSY;
   }
   WRITE_ONCE(*value, vcpu);
-  return 0;
+  __u32 only = 0;
+  int tgid = bpf_get_current_pid_tgid() >> 32;
+  return bpf_map_update_elem(&owner, &only, &tgid, 0);
 }
 
 char LICENSE[] SEC("license") = "GPL";

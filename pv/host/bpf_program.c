@@ -17,7 +17,10 @@ int tandem_bpf_load(struct tandem_bpf_program* program) {
                                          .tie_thread = skeleton.progs.tie_thread.prog_fd,
                                          .threads = skeleton.maps.threads.map_fd,
                                          .records = skeleton.maps.records.map_fd,
-                                         .activity = skeleton.maps.activity.map_fd};
+                                         .activity = skeleton.maps.activity.map_fd,
+                                         .owner = skeleton.maps.owner.map_fd};
+  _Static_assert(sizeof(skeleton.maps) == 4 * sizeof(struct bpf_map_desc), "every map's descriptor is handed on");
+  _Static_assert(sizeof(skeleton.progs) == 2 * sizeof(struct bpf_prog_desc), "every program's descriptor is handed on");
   return 0;
 }
 

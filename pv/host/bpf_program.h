@@ -16,6 +16,7 @@ struct tandem_bpf_program {
   int threads;
   int records;
   int activity;
+  int owner;
 };
 
 /* Loads all into the kernel. Descriptor 0 must be taken: the loader reads it as "none". Returns 0 or -errno. */

@@ -23,6 +23,7 @@ struct LoadedProgram {
   UniqueFd threads;
   UniqueFd records;
   UniqueFd activity;
+  UniqueFd owner;
 };
 
 /// Descriptors 0 to 2, where this process has none open: the loader takes 0 for "no descriptor".
@@ -51,7 +52,8 @@ Result<LoadedProgram> load_program() {
                        .tie_thread = UniqueFd(program.tie_thread),
                        .threads = UniqueFd(program.threads),
                        .records = UniqueFd(program.records),
-                       .activity = UniqueFd(program.activity)};
+                       .activity = UniqueFd(program.activity),
+                       .owner = UniqueFd(program.owner)};
 }
 
 Result<UniqueFd> attach(const LoadedProgram& program) {

@@ -148,4 +148,37 @@ def testbed(options):
                   [f"load average of the last minute at the start: {load:.1f} on {os.cpu_count()} CPUs"])
 
 
-BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed}
+VMS_ON_HOST = (1, 8, 40)
+SWITCHES = 20000
+TASKS = {"unrelated": "unrelated task", "vcpu": "vCPU thread"}
+
+
+def cost_per_switch(output):
+    """Of what bench/switch_cost printed: nanoseconds of one switch, for each kind of task and number of VMs."""
+    cost = {(task, int(vms)): int(time_ns) / int(count)
+            for task, vms, count, time_ns in re.findall(r"^switch (\w+) (\d+) ([1-9]\d*) (\d+)$", output, re.MULTILINE)}
+    wanted = [("unrelated", 0), *((task, vms) for task in TASKS for vms in VMS_ON_HOST)]
+    if any(key not in cost for key in wanted):
+        raise BenchFailed(f"switch_cost did not measure all: {output.strip() or 'no output'}")
+    return cost
+
+
+def pv_overhead(options):
+    """What the BPF back end of PV vCPU state adds to a context switch of the host."""
+    _build()
+    program = ["build/arm64/bench/switch_cost", str(SWITCHES), "0", *map(str, VMS_ON_HOST)]
+    command = [TOP / "scripts/testbed", *_icount_options(), "--timeout", "1800", "--", *program]
+    show(f"pv-overhead: {options.runs} testbeds")
+    runs = [cost_per_switch(output_of(*command)) for _ in range(options.runs)]
+    unit = "ns" if guest_runs.is_native() else "instructions"
+    figures = [Figure("a switch without Tandem", TASKS["unrelated"], unit, tuple(run["unrelated", 0] for run in runs),
+                      shlex.join(program))]
+    figures += [Figure(f"added by {vms} VM{'s' if vms > 1 else ''}", name, unit,
+                       tuple(run[task, vms] - run["unrelated", 0] for run in runs), shlex.join(program))
+                for vms in VMS_ON_HOST for task, name in TASKS.items()]
+    notes = ["two threads of one CPU take turns; as vCPUs they are active ones of one VM, and are preempted each time",
+             "every VM has a BPF program of its own"]
+    return Report("pv-overhead", f"scripts/bench pv-overhead --runs {options.runs}", _icount_clock(), figures, notes)
+
+
+BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead}

@@ -16,7 +16,7 @@ from guest_runs import TOP, BenchFailed, show
 
 
 def parse_arguments(argv):
-    known = "\n".join(f"  {name:8}  {function.__doc__}" for name, function in BENCHMARKS.items())
+    known = "\n".join(f"  {name:11}  {function.__doc__}" for name, function in BENCHMARKS.items())
     parser = argparse.ArgumentParser(prog="scripts/bench", formatter_class=argparse.RawDescriptionHelpFormatter,
                                      description="Runs benchmarks, prints a table of each and writes JSON.",
                                      epilog=f"benchmarks:\n{known}\n\nSee docs/bench.md.")

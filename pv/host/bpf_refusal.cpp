@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pv/host/bpf_refusal.hpp"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <charconv>
-#include <fstream>
+
+#include "vmm/lib/unique_fd/unique_fd.hpp"
 
 namespace tandem::pv {
 namespace {
@@ -29,6 +31,14 @@ bool has_both_capabilities() {
   const uint64_t held = effective_capabilities();
   const auto has = [held](unsigned capability) { return (held >> capability & 1) != 0; };
   return has(kCapSysAdmin) || (has(kCapBpf) && has(kCapPerfmon));
+}
+
+/// Whether the file's first bytes hold `word`; false without the file.
+bool contains(const char* path, std::string_view word) {
+  const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
+  char text[256];
+  const ssize_t size = read(file.get(), text, sizeof(text));
+  return size > 0 && std::string_view(text, static_cast<size_t>(size)).find(word) != std::string_view::npos;
 }
 
 }  // namespace
@@ -55,9 +65,7 @@ BpfHost BpfHost::current() {
   }
   host.has_capabilities = has_both_capabilities();
   host.has_type_information = access("/sys/kernel/btf/vmlinux", F_OK) == 0;
-  std::string level;
-  std::getline(std::ifstream("/sys/kernel/security/lockdown"), level);
-  host.is_confidential = level.find("[confidentiality]") != std::string::npos;
+  host.is_confidential = contains("/sys/kernel/security/lockdown", "[confidentiality]");
   return host;
 }
 

@@ -127,6 +127,12 @@ INSTANTIATE_TEST_SUITE_P(Kernel, RefusalTest, testing::ValuesIn(kernel_cases()),
 INSTANTIATE_TEST_SUITE_P(Resource, RefusalTest, testing::ValuesIn(resource_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Gic, RefusalTest, testing::ValuesIn(gic_cases()), name_of);
 
+TEST(LimitTest, TheSoftLimitOnDescriptorsDoesNotBoundTheMachine) {
+  ChildProcess tandem(
+      {"sh", "-c", "ulimit -Sn 12; exec tandem run --dry-run --cpus 8 --kernel \"$1\"", "sh", payload_image("hello")});
+  EXPECT_EQ(tandem.wait(), 0) << tandem.errors();
+}
+
 TEST(TextTest, HelpThatCannotBeWrittenIsAFailure) {
   ChildProcess tandem({"sh", "-c", "exec tandem --help >/dev/full"});
   EXPECT_EQ(tandem.wait(), 1);

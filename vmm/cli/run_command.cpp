@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -47,6 +48,16 @@ Result<MachineEnd> build_and_run(const RunRequest& request) {
   return machine->run();
 }
 
+/// Lets the process have as many descriptors as the hard limit says: the soft one is low for the sake of select(2), and
+/// hundreds of vCPUs or disks need more.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
 int status_of(MachineEnd::Kind kind) {
   switch (kind) {
     case MachineEnd::Kind::kPoweredOff:
@@ -66,6 +77,7 @@ int run(const RunRequest& request) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(2), not the end of the VM
   ::signal(SIGXFSZ, SIG_IGN);  // nor is a disk or a console file that reached the limit of the user
   ::mallopt(M_ARENA_MAX, 1);   // a heap for each thread would cost more memory than contention costs time
+  raise_descriptor_limit();
   log::set_level(request.log_level);
   const auto end = build_and_run(request);
   if (!end) {

@@ -10,9 +10,11 @@
 
 #include <sys/wait.h>
 
+#include "pv/host/vcpu_state.hpp"
 #include "tests/fakes/fake_doorbell_host.hpp"
 #include "tests/fakes/fake_irq_sink.hpp"
 #include "tests/fakes/fake_machine_events.hpp"
+#include "tests/fakes/fake_vcpu_state_backend.hpp"
 #include "tests/fakes/memory_file.hpp"
 #include "vmm/boot/fdt_builder.hpp"
 #include "vmm/machine/board_fdt.hpp"
@@ -76,6 +78,10 @@ class DeviceTreeTest : public testing::TestWithParam<TreeCase> {
             {.loop = *loop_, .irqs = irqs_, .doorbells = doorbells_, .memory = memory_, .ram = ram_, .events = events_})
             .value();
     set_->describe(root);
+    if (GetParam().everything) {
+      pv::FakeVcpuStateBackend backend;
+      root.add_child(pv::VcpuState(backend, board::kPvVcpuState, 4).describe());
+    }
     root.add_child(boot::make_chosen_node({.cmdline = "console=ttyAMA0",
                                            .stdout_path = "/serial@9000000",
                                            .seeds = boot::BootSeeds::draw().value(),

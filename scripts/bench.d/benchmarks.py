@@ -10,11 +10,12 @@ import time
 
 import guest_runs
 from figures import Figure, Report
-from guest_runs import PLACE, QEMU, TANDEM, TOP, BenchFailed, Run, output_of, show
+from guest_runs import PLACE, QEMU, TANDEM, TANDEM_WITHOUT_PV, TOP, BenchFailed, Run, output_of, show
 
 HOST_KERNEL = "stock"
 PEER_PACKAGES = ("kvmtool", "firecracker", "cloud-hypervisor", "crosvm")
 QUIET_CONSOLE = "console=ttyAMA0 quiet"
+SUBJECTS = (TANDEM, TANDEM_WITHOUT_PV, QEMU)
 MACHINE = "this machine"
 TESTBED_LIMIT_S = 4  # docs/testbed.md: what a testbed may cost besides its command, and a busybox guest until it is up
 
@@ -69,7 +70,7 @@ def boot(options):
     files = {payload: binaries / f"payloads/{payload}",
              kernel: output_of(TOP / "scripts/images", "kernel", "--kernel", options.guest_kernel),
              initrd: output_of(prepare, "initramfs", str(binaries / "poweroff_init"))}
-    commands = {(subject, what): command for subject in (TANDEM, QEMU) for what, command in
+    commands = {(subject, what): command for subject in SUBJECTS for what, command in
                 (("first", subject.boot(payload)), ("off", subject.boot(kernel, initrd, QUIET_CONSOLE)))}
     runs = [Run(f"{subject.name}-{what}", subject, tuple(command)) for (subject, what), command in commands.items()]
     show(f"boot: {options.runs} runs of each of {len(runs)} command lines in the testbed")
@@ -99,7 +100,7 @@ def exits(options):
     """Cost of an access to a device register that the VMM answers."""
     _build()
     payload = "mmio_exits.img"
-    commands = {subject: subject.boot(payload) for subject in (TANDEM, QEMU)}
+    commands = {subject: subject.boot(payload) for subject in SUBJECTS}
     runs = [Run(subject.name, subject, tuple(command)) for subject, command in commands.items()]
     show(f"exits: {options.runs} runs of each of {len(runs)} command lines in the testbed")
     version, timed = guest_runs.measure(_icount_options(), {payload: TOP / f"build/arm64/bench/payloads/{payload}"},

@@ -52,9 +52,6 @@ Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
   Kvm kvm = TANDEM_TRY(Kvm::open());
   std::unique_ptr<Machine> machine(new Machine(std::move(spec), std::move(loader), std::move(kvm)));
   TANDEM_TRY(machine->build());
-  if (const std::string& summary = machine->pv_->vcpu_state_summary(); !summary.empty()) {
-    log::info("PV vCPU state: {}", summary);
-  }
   return machine;
 }
 
@@ -200,6 +197,9 @@ Result<void> Machine::start() {
     });
   } catch (const std::system_error& error) {
     return std::unexpected(Error::from_errno("start the io thread", error.code().value()));
+  }
+  if (const std::string& summary = pv_->vcpu_state_summary(); !summary.empty()) {
+    log::info("PV vCPU state: {}", summary);  // not before: a start that fails says one line, why it did
   }
   for (const auto& thread : vcpu_threads_) {
     thread->unpark();

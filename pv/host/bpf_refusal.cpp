@@ -45,8 +45,9 @@ bool contains(const char* path, std::string_view word) {
 
 std::optional<KernelVersion> parse_kernel_release(std::string_view release) {
   KernelVersion version;
-  const char* const end = release.data() + release.size();
-  const auto major = std::from_chars(release.data(), end, version.major);
+  const char* const begin = release.data();
+  const char* const end = begin + release.size();
+  const auto major = std::from_chars(begin, end, version.major);
   if (major.ec != std::errc() || major.ptr == end || *major.ptr != '.') {
     return std::nullopt;
   }

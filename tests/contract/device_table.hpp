@@ -48,7 +48,7 @@ class Bench : private PanicSink, private EntropySource, private PageDiscard {
 
   std::unique_ptr<EventLoop> loop = EventLoop::create().value();  // a test that gets no epoll cannot go on
   DeviceExecutor executor{*loop};
-  FakeRam ram{4U << 20};
+  FakeRam ram{16U << 20};  // as much as the longest input of a fuzzer can make drivers allocate
   FakeIrqSink irq_sink;
   FakeClock clock{1'800'000'000'000'000'000};
   FakeCharBackend chars;

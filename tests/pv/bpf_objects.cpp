@@ -51,6 +51,18 @@ BpfObjects count_bpf_objects() {
           .links = count_ids(BPF_LINK_GET_NEXT_ID)};
 }
 
+BpfObjects settled_bpf_objects() {
+  constexpr int kEqualCounts = 100;
+  BpfObjects found = count_bpf_objects();
+  for (int equal = 0; equal < kEqualCounts;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const BpfObjects now = count_bpf_objects();
+    equal = now == found ? equal + 1 : 0;
+    found = now;
+  }
+  return found;
+}
+
 BpfObjects await_bpf_objects(const BpfObjects& wanted) {
   BpfObjects found = count_bpf_objects();
   for (int attempt = 0; attempt < 6000 && !(found == wanted); ++attempt) {

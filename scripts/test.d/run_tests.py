@@ -72,7 +72,7 @@ LABELS = (
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
-                "-Soak*:ConsoleTest.*:*FiftyResets*:Features*:Bpf*",
+                "-Soak*:ConsoleTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:PvCount*",
             ),
         ),
     ),

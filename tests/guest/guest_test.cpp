@@ -119,6 +119,18 @@ std::vector<GuestCase> access_cases() {
   };
 }
 
+std::vector<GuestCase> pv_cases() {
+  return {
+      {.name = "CallsOneCpu", .boot = {.payload = "pv_calls"}},
+      {.name = "CallsFourCpus", .boot = {.payload = "pv_calls", .vcpu_count = 4}},
+      {.name = "CallsWhenOff",
+       .boot = {.payload = "pv_calls", .cmdline = "off=1", .vcpu_count = 2, .options = {"--pv-vcpu-state", "off"}}},
+      {.name = "Region", .boot = {.payload = "pv_region"}},
+      {.name = "RegionWithoutPvTime", .boot = {.payload = "pv_region", .options = {"--no-pv-time"}}},
+      {.name = "StolenTimeWhenOff", .boot = {.payload = "pv_time", .cmdline = "off=1", .options = {"--no-pv-time"}}},
+  };
+}
+
 std::string name_of(const testing::TestParamInfo<GuestCase>& info) { return info.param.name; }
 
 /// Everything that a person needs to see why a case failed.
@@ -155,6 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Soak, GuestPayloadTest, testing::ValuesIn(soak_cases())
 INSTANTIATE_TEST_SUITE_P(Tree, GuestPayloadTest, testing::ValuesIn(tree_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Features, GuestPayloadTest, testing::ValuesIn(feature_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Access, GuestPayloadTest, testing::ValuesIn(access_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Pv, GuestPayloadTest, testing::ValuesIn(pv_cases()), name_of);
 
 TEST(TestbedTest, HasKvm) {
   EXPECT_EQ(::access("/dev/kvm", R_OK | W_OK), 0) << "no /dev/kvm on " << capabilities().where;

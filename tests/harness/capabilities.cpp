@@ -55,7 +55,8 @@ Capabilities of_testbed() {
               .pauth = model.pauth,
               .pmu = model.pmu,
               .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U,
-              .pages_16k = model.pages_16k};
+              .pages_16k = model.pages_16k,
+              .bpf = kernel == "tandem" || kernel.starts_with("stock")};
     }
   }
   give_up("no row for a testbed with CPU '" + cpu + "'");
@@ -71,7 +72,8 @@ Capabilities of_this_machine() {
           .sve = (getauxval(AT_HWCAP) & kHwcapSve) != 0,
           .pauth = (getauxval(AT_HWCAP) & kHwcapPaca) != 0,
           .pmu = text.find("arm-pmu") != std::string::npos,
-          .page_size_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE))};
+          .page_size_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)),
+          .bpf = ::geteuid() == 0 && ::access("/sys/kernel/btf/vmlinux", R_OK) == 0};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address space: 512 GiB by blocks of 1 GiB. 0-128 GiB one to one (RAM cacheable, all else Device-nGnRnE),
-// 128-256 GiB the same physical addresses as Normal Non-cacheable, 256-384 GiB as Device-nGnRnE.
+// 128-256 GiB the same physical addresses as Normal Non-cacheable, 256-384 GiB as Device-nGnRnE, 384-512 GiB as
+// Normal Write-Back.
 #include "tests/guest/lib/payload.h"
 
 enum { kEntries = 512, kViewGib = 128 };
@@ -23,8 +24,10 @@ uint64_t ram_bytes(void) {
   return reg == NULL ? 0 : dt_two_cells(reg, 2);
 }
 
+static const uint64_t kNoExecute = 3ULL << 53;
+
 static uint64_t block(uint64_t gib, unsigned attribute) {
-  const uint64_t kBlock = 1, kAccessed = 1ULL << 10, kInnerShareable = 3ULL << 8, kNoExecute = 3ULL << 53;
+  const uint64_t kBlock = 1, kAccessed = 1ULL << 10, kInnerShareable = 3ULL << 8;
   return gib * GIB | kBlock | kAccessed | kInnerShareable | (uint64_t)attribute << 2 |
          (attribute == kAttrCached ? 0 : kNoExecute);
 }
@@ -36,6 +39,7 @@ static void make_table(void) {
     table[gib] = block(gib, gib >= first && gib < end ? kAttrCached : kAttrDevice);
     table[gib + kViewGib] = block(gib, kAttrNonCached);
     table[gib + 2 * kViewGib] = block(gib, kAttrDevice);
+    table[gib + 3 * kViewGib] = block(gib, kAttrCached) | kNoExecute;
   }
   table_is_made = true;
 }

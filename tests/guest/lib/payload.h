@@ -45,7 +45,7 @@ static inline struct Cpu* this_cpu(void) {
 
 // ---- Reporting: one line for each finding; the test program on the host reads them
 
-// Each of these prints `PASS: area: text` or another verdict (with the argument quiet=1 only the bad ones); format as printf's %s %c %d %u %x %lu %lx.
+// Each of these prints `PASS: area: text` or another verdict (with the argument quiet=1 only the bad ones); format as printf's %s %c %d %u %x %lu %lx %%.
 void report(bool passed, const char* area, const char* format, ...) __attribute__((format(printf, 3, 4)));
 void skip(const char* area, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -108,9 +108,10 @@ uint64_t ram_base(void);
 uint64_t ram_bytes(void);
 extern char _start[], _end[];
 void mmu_enable(void);
-// The same physical address seen as Device-nGnRnE, or as Normal Non-cacheable memory. addr < 128 GiB.
+// The same physical address seen as Device-nGnRnE, as Normal Non-cacheable or as Normal Write-Back memory. addr < 128 GiB.
 static inline uintptr_t device_view(uint64_t addr) { return addr + (256ULL << 30); }
 static inline uintptr_t normal_view(uint64_t addr) { return addr + (128ULL << 30); }
+static inline uintptr_t cached_view(uint64_t addr) { return addr + (384ULL << 30); }
 
 void* memset(void* to, int byte, size_t count);
 void* memcpy(void* to, const void* from, size_t count);

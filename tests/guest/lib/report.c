@@ -94,6 +94,9 @@ static const char* put_conversion(const char* format, va_list* arguments) {
     case 'x':
       put_number(is_long ? va_arg(*arguments, uint64_t) : va_arg(*arguments, unsigned), 16);
       break;
+    case '%':
+      uart_put('%');
+      break;
     default:
       uart_put('%');
       return format;

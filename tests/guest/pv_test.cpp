@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a guest sees of PV vCPU state and of stolen time when the host gives its CPUs to somebody else. Nothing here depends
+// on time: payloads count polls, and the host counts switches.
+#include <gtest/gtest.h>
+
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/harness/capabilities.hpp"
+#include "tests/harness/child_process.hpp"
+#include "tests/harness/guest_run.hpp"
+#include "tests/harness/vmm_threads.hpp"
+#include "tests/pv/bpf_objects.hpp"
+
+namespace tandem::tests {
+namespace {
+
+/// The word that `tandem run` says at start of what keeps the records.
+std::string back_end_named_in(const std::string& errors) {
+  constexpr std::string_view kStart = "PV vCPU state: ";
+  const size_t found = errors.find(kStart);
+  if (found == std::string::npos) {
+    return "";
+  }
+  std::istringstream text(errors.substr(found + kStart.size()));
+  std::string name;
+  text >> name;
+  return name;
+}
+
+std::string reports_argument() { return capabilities().bpf ? "reports=1" : "reports=0"; }
+
+/// Ends the process when a test leaves it behind, though it is no child of ours.
+class KillAtEnd {
+ public:
+  explicit KillAtEnd(pid_t process) : process_(process) {}
+  KillAtEnd(const KillAtEnd&) = delete;
+  KillAtEnd& operator=(const KillAtEnd&) = delete;
+  ~KillAtEnd() { ::kill(process_, SIGKILL); }
+
+ private:
+  pid_t process_;
+};
+
+/// Boots a payload that waits for one character once it has printed a word.
+class PvTest : public testing::Test {
+ protected:
+  void start(const PayloadBoot& boot, const std::vector<std::string>& before = {}) {
+    std::vector<std::string> command = before;
+    for (std::string& word : run_command(boot)) {
+      command.push_back(std::move(word));
+    }
+    tandem_.emplace(command);
+  }
+
+  /// As `start`, by a user who may not load BPF programs.
+  void start_without_privilege(const PayloadBoot& boot) {
+    std::thread([&] {
+      for (const int capability : {CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN}) {
+        ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);  // of this thread, and of what it starts
+      }
+      start(boot);
+    }).join();
+  }
+
+  bool reaches(const std::string& word) {
+    const auto place = tandem_->wait_for(word + "\n", seen_);
+    seen_ = place.value_or(seen_);
+    return place.has_value();
+  }
+
+  void expect_success() {
+    EXPECT_EQ(tandem_->wait(), 0) << transcript();
+    const GuestReport report = parse_report(tandem_->output());
+    EXPECT_EQ(report.exit, 0) << transcript();
+    for (const std::string& line : report.failures) {
+      ADD_FAILURE() << line;
+    }
+  }
+
+  void expect_back_end_of_the_table() {
+    EXPECT_EQ(back_end_named_in(tandem_->errors()), capabilities().bpf ? "bpf" : "zeros") << tandem_->errors();
+  }
+
+  /// Gives vCPU n the host's CPU `cpus[n]`.
+  void pin_vcpus(pid_t process, const std::vector<unsigned>& cpus) {
+    const std::vector<pid_t> threads = vcpu_threads(process);
+    ASSERT_EQ(threads.size(), cpus.size());
+    for (size_t index = 0; index < cpus.size(); ++index) {
+      ASSERT_TRUE(pin(threads[index], cpus[index])) << "vCPU " << index;
+    }
+  }
+
+  std::string transcript() { return "console:\n" + tandem_->output() + "\nstderr:\n" + tandem_->errors(); }
+
+  std::optional<ChildProcess> tandem_;
+  size_t seen_ = 0;
+};
+
+bool has_two_cpus() { return ::sysconf(_SC_NPROCESSORS_ONLN) >= 2; }
+
+TEST_F(PvTest, OnOneHostCpuTheRunningVcpuSeesTheOtherPreempted) {
+  start({.payload = "pv_preempt", .cmdline = "shared=1 " + reports_argument(), .vcpu_count = 2});
+  ASSERT_TRUE(reaches("READY")) << transcript();
+  expect_back_end_of_the_table();
+  ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
+  tandem_->send("g");
+  expect_success();
+}
+
+TEST_F(PvTest, OnTwoHostCpusNeitherVcpuSeesTheOtherPreempted) {
+  if (!has_two_cpus()) {
+    GTEST_SKIP() << "needs two CPUs, which this is without: " << capabilities().where;
+  }
+  start({.payload = "pv_preempt", .cmdline = "shared=0 " + reports_argument(), .vcpu_count = 2});
+  ASSERT_TRUE(reaches("READY")) << transcript();
+  ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 1}));
+  tandem_->send("g");
+  expect_success();
+}
+
+TEST_F(PvTest, WithoutPrivilegesTheRecordsStayZero) {
+  start_without_privilege({.payload = "pv_preempt", .cmdline = "shared=1 reports=0", .vcpu_count = 2});
+  ASSERT_TRUE(reaches("READY")) << transcript();
+  EXPECT_EQ(back_end_named_in(tandem_->errors()), "zeros") << tandem_->errors();
+  ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
+  tandem_->send("g");
+  expect_success();
+}
+
+// ---- preempt_count against the host's own counts
+
+/// The payload `pv_count` and the process that runs it.
+class PvCountTest : public PvTest {
+ protected:
+  void SetUp() override {
+    if (!capabilities().bpf) {
+      GTEST_SKIP() << "needs a back end that counts, which this is without: " << capabilities().where;
+    }
+  }
+
+  void start_count(const std::vector<std::string>& before = {}) {
+    start({.payload = "pv_count", .cmdline = "switches=400", .vcpu_count = 3}, before);
+    ASSERT_TRUE(reaches("START")) << transcript();
+  }
+
+  /// What the host counted for the two contenders, vCPUs 1 and 2.
+  static std::vector<uint64_t> host_counts(pid_t process) {
+    const std::vector<pid_t> threads = vcpu_threads(process);
+    std::vector<uint64_t> counts;
+    for (size_t index = 1; index < threads.size(); ++index) {
+      counts.push_back(involuntary_switches(process, threads[index]).value_or(0));
+    }
+    return counts;
+  }
+
+  void compare(pid_t process) {
+    ASSERT_NO_FATAL_FAILURE(pin_vcpus(process, has_two_cpus() ? std::vector{1U, 0U, 0U} : std::vector{0U, 0U, 0U}));
+    const std::vector<uint64_t> before = host_counts(process);
+    tandem_->send("g");
+    const auto counted = tandem_->wait_for("COUNT ", seen_, ChildProcess::Seconds(600));
+    ASSERT_TRUE(counted && tandem_->wait_for("\n", *counted)) << transcript();
+    const std::vector<uint64_t> after = host_counts(process);
+    tandem_->send("q");
+    expect_success();
+    const std::vector<std::string> counts = values_of("COUNT", tandem_->output());
+    ASSERT_EQ(counts.size(), 1U);
+    std::istringstream words(counts.front());
+    for (size_t index = 0; index < 2; ++index) {
+      uint64_t of_guest = 0;
+      words >> of_guest;
+      const uint64_t of_host = after.at(index) - before.at(index);
+      EXPECT_GE(of_guest, 400U);
+      EXPECT_LE(of_guest > of_host ? of_guest - of_host : of_host - of_guest, of_host / 100)
+          << "vCPU " << index + 1 << ": the guest counts " << of_guest << ", the host " << of_host;
+    }
+  }
+};
+
+TEST_F(PvCountTest, PreemptCountIsWhatTheHostCounts) {
+  ASSERT_NO_FATAL_FAILURE(start_count());
+  compare(tandem_->pid());
+}
+
+TEST_F(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {
+  ASSERT_NO_FATAL_FAILURE(start_count({"unshare", "-p", "-f"}));
+  const std::optional<pid_t> process = only_child(tandem_->pid());
+  ASSERT_TRUE(process);
+  const KillAtEnd guard(*process);
+  compare(*process);
+}
+
+// ---- Nothing is left behind
+
+class PvLifetimeTest : public PvTest {
+ protected:
+  /// Brings the payload up, both its vCPUs on one CPU.
+  void boot() {
+    ASSERT_TRUE(reaches("BOOT")) << transcript();
+    pin_vcpus(tandem_->pid(), {0, 0});
+    ASSERT_TRUE(reaches("READY")) << transcript();
+  }
+
+  void start_reset() {
+    start({.payload = "pv_reset", .cmdline = "quiet=1 " + reports_argument(), .vcpu_count = 2});
+    ASSERT_NO_FATAL_FAILURE(boot());
+    expect_back_end_of_the_table();
+  }
+};
+
+TEST_F(PvLifetimeTest, HundredResetsZeroTheRegionAndLeaveNothingBehind) {
+  constexpr unsigned kResets = 100;
+  const BpfObjects before = settled_bpf_objects();
+  ASSERT_NO_FATAL_FAILURE(start_reset());
+  const BpfObjects during = settled_bpf_objects();
+  for (unsigned count = 1; count <= kResets; ++count) {
+    tandem_->send("r");
+    ASSERT_NO_FATAL_FAILURE(boot()) << "reset " << count;
+    ASSERT_EQ(count_bpf_objects(), during) << "reset " << count;
+  }
+  tandem_->send("q");
+  expect_success();
+  EXPECT_EQ(await_bpf_objects(before), before);
+}
+
+TEST_F(PvLifetimeTest, AKilledMachineLeavesNothingBehind) {
+  const BpfObjects before = settled_bpf_objects();
+  ASSERT_NO_FATAL_FAILURE(start_reset());
+  if (capabilities().bpf) {
+    EXPECT_NE(settled_bpf_objects(), before);
+  }
+  tandem_->signal(SIGKILL);
+  EXPECT_EQ(tandem_->wait(), 128 + SIGKILL);
+  EXPECT_EQ(await_bpf_objects(before), before);
+}
+
+// ---- Stolen time
+
+TEST_F(PvTest, StolenTimeGrowsOnOneHostCpuAndNeverFalls) {
+  start({.payload = "pv_time", .vcpu_count = 2});
+  ASSERT_TRUE(reaches("READY")) << transcript();
+  ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
+  tandem_->send("g");
+  expect_success();
+}
+
+}  // namespace
+}  // namespace tandem::tests

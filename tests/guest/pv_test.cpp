@@ -135,6 +135,16 @@ TEST_F(PvTest, WithoutPrivilegesTheRecordsStayZero) {
   expect_success();
 }
 
+TEST_F(PvTest, TheViewOfTheDemonstrationShowsIdleVcpusAsNotPreempted) {
+  start({.payload = "pv_view", .vcpu_count = 5});
+  ASSERT_TRUE(reaches("READY")) << transcript();
+  tandem_->send("g");
+  expect_success();
+  const std::string idle(64, '.');
+  EXPECT_NE(tandem_->output().find("vCPU 3 WFI   " + idle), std::string::npos) << transcript();
+  EXPECT_NE(tandem_->output().find("vCPU 4 WFI   " + idle), std::string::npos) << transcript();
+}
+
 // ---- preempt_count against the host's own counts
 
 /// The payload `pv_count` and the process that runs it.

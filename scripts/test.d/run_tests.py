@@ -180,7 +180,10 @@ def run_in_testbed(label, testbed):
     for test in tests:
         status = statuses.get(test.name)
         ended = f"exit status {status}" if status else "the testbed ended before the test did"
-        gtest_results.count(tally, f"{test.name} [{testbed.name}]", results, status == "0", ended, test.name)
+        gtest_results.count(tally, f"{test.name} [{testbed.name}]", results, status == "0", ended, test.name,
+                            filtered=testbed.filter != Testbed.filter)
+    if not tally.ran():
+        tally.fail(f"{label.name} [{testbed.name}]", f"no test case is selected by {testbed.filter}")
     if testbed.complete and is_emulated():
         tally.refuse_skips(f"the testbed {testbed.name} lacks nothing")
     return tally

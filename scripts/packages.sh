@@ -87,7 +87,7 @@ stock_kernel_package() {
   cat "$stamp"
 }
 
-# kernel_as_packaged stock|stock-16k|tandem|PATH: prints the kernel's file, as its package or build made it.
+# kernel_as_packaged stock|stock-16k|tandem|small|PATH: prints the kernel's file, as its package or build made it.
 kernel_as_packaged() {
   local dir
   case $1 in
@@ -96,6 +96,7 @@ kernel_as_packaged() {
       echo "$dir"/boot/vmlinuz-*
       ;;
     tandem) "$tandem_top/scripts/kernel" ;;
+    small) "$tandem_top/scripts/kernel" --small ;;
     *)
       [ -f "$1" ] || die "no kernel file: $1"
       realpath -e -- "$1"

@@ -65,10 +65,11 @@ def boot(options):
     """exec of the VMM until the guest's first instruction, and until a minimal Linux guest has powered off."""
     _build()
     payload, kernel, initrd = "first_instruction.img", "Image", "init.cpio"
+    linux = options.guest_kernel or "small"
     binaries = TOP / "build/arm64/bench"
     prepare = TOP / "scripts/bench.d/prepare"
     files = {payload: binaries / f"payloads/{payload}",
-             kernel: output_of(TOP / "scripts/images", "kernel", "--kernel", options.guest_kernel),
+             kernel: output_of(TOP / "scripts/images", "kernel", "--kernel", linux),
              initrd: output_of(prepare, "initramfs", str(binaries / "poweroff_init"))}
     commands = {(subject, what): command for subject in SUBJECTS for what, command in
                 (("first", subject.boot(payload)), ("off", subject.boot(kernel, initrd, QUIET_CONSOLE)))}
@@ -81,8 +82,8 @@ def boot(options):
         name, values = (("exec to first guest instruction", [first_instruction_ms(one) for one in seen]) if what == "first" else
                         ("exec to power-off of Linux", [one.total_ms() for one in seen]))
         figures.append(Figure(name, subject.name, "ms", tuple(values), _shown(subject, command)))
-    notes = [f"guests have 1 vCPU and 128 MiB; Linux is the kernel '{options.guest_kernel}' with an initramfs that only powers off"]
-    return Report("boot", f"scripts/bench boot --runs {options.runs} --guest-kernel {options.guest_kernel}", _icount_clock(),
+    notes = [f"guests have 1 vCPU and 128 MiB; Linux is the kernel '{linux}' with an initramfs that only powers off"]
+    return Report("boot", f"scripts/bench boot --runs {options.runs} --guest-kernel {linux}", _icount_clock(),
                   figures, notes + _peer_note(version), lowest=TANDEM.name)
 
 
@@ -129,7 +130,7 @@ def _testbed_seconds(kernel):
 def testbed(options):
     """What a testbed costs besides its command, and how long a busybox guest takes in it."""
     _build()
-    kernel = options.guest_kernel
+    kernel = options.guest_kernel or "tandem"
     images = TOP / "scripts/images"
     files = {"Image": output_of(images, "kernel", "--kernel", kernel),
              "initramfs.cpio": output_of(images, "initramfs", "--kernel", kernel)}

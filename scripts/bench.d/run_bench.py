@@ -22,8 +22,8 @@ def parse_arguments(argv):
                                      epilog=f"benchmarks:\n{known}\n\nSee docs/bench.md.")
     parser.add_argument("names", nargs="+", metavar="NAME", help="what to measure, see below")
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs behind each median [5]")
-    parser.add_argument("--guest-kernel", default="tandem", metavar="K",
-                        help="kernel of Linux guests: tandem, stock, stock-16k (testbed: of the host too), or a path [tandem]")
+    parser.add_argument("--guest-kernel", metavar="K",
+                        help="kernel of Linux guests: small, tandem, stock, stock-16k, or a path [small]; testbed: of the host too [tandem]")
     parser.add_argument("--json", metavar="FILE", help="where to write JSON [build/bench/NAME.json for each NAME]")
     options = parser.parse_args(argv)
     for name in options.names:

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest-agent/protocol/frame_channel.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+
+namespace tandem::agent {
+namespace {
+
+std::unexpected<Error> closed() { return fail(Errc::kClosed, "the connection has ended"); }
+
+bool is_end_of_connection(int os_error) {
+  return os_error == EPIPE || os_error == ECONNRESET || os_error == ENOTCONN || os_error == ETIMEDOUT;
+}
+
+}  // namespace
+
+int Deadline::poll_timeout_ms() const {
+  if (!at_) {
+    return -1;
+  }
+  using std::chrono::milliseconds;
+  const auto left = std::chrono::ceil<milliseconds>(*at_ - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max()));
+}
+
+Result<FrameChannel> FrameChannel::create(UniqueFd socket) {
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) < 0) {
+    return fail_errno("fcntl");
+  }
+  return FrameChannel(std::move(socket));
+}
+
+Result<void> FrameChannel::wait_for(short events, const Deadline& deadline) const {
+  pollfd entry{.fd = fd(), .events = events, .revents = 0};
+  while (true) {
+    const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+    if (ready > 0) {
+      return {};
+    }
+    if (ready < 0 && errno != EINTR) {
+      return fail_errno("poll");
+    }
+    if (deadline.has_passed()) {
+      return fail(Errc::kIo, "no answer in time");
+    }
+  }
+}
+
+Result<void> FrameChannel::send(FrameKind kind, std::span<const std::byte> payload, Deadline deadline) {
+  queue(kind, payload);
+  while (true) {
+    TANDEM_TRY(flush());
+    if (queued_bytes() == 0) {
+      return {};
+    }
+    TANDEM_TRY(wait_for(POLLOUT, deadline));
+  }
+}
+
+Result<Frame> FrameChannel::receive(Deadline deadline) {
+  while (true) {
+    if (auto frame = TANDEM_TRY(next())) {
+      return std::move(*frame);
+    }
+    TANDEM_TRY(wait_for(POLLIN, deadline));
+    TANDEM_TRY(fill());
+  }
+}
+
+Result<Message> FrameChannel::receive_message(Deadline deadline) {
+  Frame frame = TANDEM_TRY(receive(deadline));
+  if (frame.kind != FrameKind::kMessage) {
+    return fail(Errc::kCorrupt, "a stream's frame where a message is due");
+  }
+  return Message::decode(std::move(frame.payload));
+}
+
+Result<void> FrameChannel::flush() {
+  while (queued_bytes() > 0) {
+    const auto rest = std::span(output_).subspan(sent_);
+    const ssize_t count = ::send(fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count >= 0) {
+      sent_ += static_cast<size_t>(count);
+    } else if (errno == EAGAIN) {
+      return {};
+    } else if (is_end_of_connection(errno)) {
+      return closed();
+    } else if (errno != EINTR) {
+      return fail_errno("send");
+    }
+  }
+  output_.clear();
+  sent_ = 0;
+  return {};
+}
+
+Result<void> FrameChannel::fill() {
+  std::array<std::byte, kMaxStreamBytes> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): recv fills it
+  const ssize_t count = ::recv(fd(), bytes.data(), bytes.size(), 0);
+  if (count > 0) {
+    decoder_.append(std::span(bytes).first(static_cast<size_t>(count)));
+    return {};
+  }
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+    return {};
+  }
+  if (count < 0 && !is_end_of_connection(errno)) {
+    return fail_errno("recv");
+  }
+  return closed();
+}
+
+}  // namespace tandem::agent

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "guest-agent/protocol/frame.hpp"
+#include "guest-agent/protocol/message.hpp"
+#include "vmm/lib/result/result.hpp"
+#include "vmm/lib/unique_fd/unique_fd.hpp"
+
+namespace tandem::agent {
+
+/// When to give up waiting.
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+  /// Never.
+  Deadline() = default;
+  explicit Deadline(Clock::duration from_now) : at_(Clock::now() + from_now) {}
+
+  [[nodiscard]] bool has_passed() const { return at_ && Clock::now() >= *at_; }
+  /// What poll(2) takes: milliseconds until then, rounded up; -1 for never.
+  [[nodiscard]] int poll_timeout_ms() const;
+
+ private:
+  std::optional<Clock::time_point> at_;
+};
+
+/// A connected stream socket that carries frames. Two ways to use it: `send` and `receive` wait; `queue`, `flush`,
+/// `fill` and `next` never do, for loops that wait for other things too.
+class FrameChannel {
+ public:
+  /// Makes the socket non-blocking.
+  static Result<FrameChannel> create(UniqueFd socket);
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+  /// Sends one frame, after those that are queued.
+  /// @errors  Errc::kClosed: the other end is gone; Errc::kIo: the deadline has passed.
+  Result<void> send(FrameKind kind, std::span<const std::byte> payload, Deadline deadline = {});
+  template <typename T>
+    requires requires { T::kName; }
+  Result<void> send(const T& message, Deadline deadline = {}) {
+    return send(FrameKind::kMessage, encode_message(message), deadline);
+  }
+
+  /// The next frame.
+  /// @errors  as `send`; Errc::kCorrupt: what came is no frame.
+  Result<Frame> receive(Deadline deadline = {});
+  /// The next frame, which has to be a message.
+  Result<Message> receive_message(Deadline deadline = {});
+
+  void queue(FrameKind kind, std::span<const std::byte> payload) { append_frame(output_, kind, payload); }
+  template <typename T>
+    requires requires { T::kName; }
+  void queue(const T& message) {
+    queue(FrameKind::kMessage, encode_message(message));
+  }
+  /// Bytes that are queued and not sent yet.
+  [[nodiscard]] size_t queued_bytes() const { return output_.size() - sent_; }
+  /// Sends of them what the socket takes now.
+  Result<void> flush();
+
+  /// Reads once what the socket has now. @errors  Errc::kClosed: it has ended.
+  Result<void> fill();
+  /// The next of the frames that were read.
+  Result<std::optional<Frame>> next() { return decoder_.next(); }
+
+ private:
+  explicit FrameChannel(UniqueFd socket) : socket_(std::move(socket)) {}
+  [[nodiscard]] Result<void> wait_for(short events, const Deadline& deadline) const;
+
+  UniqueFd socket_;
+  FrameDecoder decoder_;
+  std::vector<std::byte> output_;
+  size_t sent_ = 0;  ///< Bytes of the output that are behind us.
+};
+
+}  // namespace tandem::agent

@@ -30,6 +30,13 @@ int Deadline::poll_timeout_ms() const {
   return static_cast<int>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max()));
 }
 
+Result<Message> message_in(Frame frame) {
+  if (frame.kind != FrameKind::kMessage) {
+    return fail(Errc::kCorrupt, "a stream's frame where a message is due");
+  }
+  return Message::decode(std::move(frame.payload));
+}
+
 Result<FrameChannel> FrameChannel::create(UniqueFd socket) {
   const int flags = ::fcntl(socket.get(), F_GETFL);
   if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) < 0) {
@@ -75,15 +82,9 @@ Result<Frame> FrameChannel::receive(Deadline deadline) {
   }
 }
 
-Result<Message> FrameChannel::receive_message(Deadline deadline) {
-  Frame frame = TANDEM_TRY(receive(deadline));
-  if (frame.kind != FrameKind::kMessage) {
-    return fail(Errc::kCorrupt, "a stream's frame where a message is due");
-  }
-  return Message::decode(std::move(frame.payload));
-}
+Result<Message> FrameChannel::receive_message(Deadline deadline) { return message_in(TANDEM_TRY(receive(deadline))); }
 
-Result<void> FrameChannel::flush() {
+Result<void> FrameChannel::write_queued() {
   while (queued_bytes() > 0) {
     const auto rest = std::span(output_).subspan(sent_);
     const ssize_t count = ::send(fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
@@ -102,7 +103,7 @@ Result<void> FrameChannel::flush() {
   return {};
 }
 
-Result<void> FrameChannel::fill() {
+Result<void> FrameChannel::read_once() {
   std::array<std::byte, kMaxStreamBytes> bytes;  // NOLINT(cppcoreguidelines-pro-type-member-init): recv fills it
   const ssize_t count = ::recv(fd(), bytes.data(), bytes.size(), 0);
   if (count > 0) {

@@ -30,6 +30,9 @@ class Deadline {
   std::optional<Clock::time_point> at_;
 };
 
+/// The message in a frame. @errors  Errc::kCorrupt: there is none.
+Result<Message> message_in(Frame frame);
+
 /// A connected stream socket that carries frames. Two ways to use it: `send` and `receive` wait; `queue`, `flush`,
 /// `fill` and `next` never do, for loops that wait for other things too.
 class FrameChannel {
@@ -38,6 +41,8 @@ class FrameChannel {
   static Result<FrameChannel> create(UniqueFd socket);
 
   [[nodiscard]] int fd() const { return socket_.get(); }
+  /// Whether an error has shown that nothing more can be received, or sent.
+  [[nodiscard]] bool is_broken() const { return broken_; }
 
   /// Sends one frame, after those that are queued.
   /// @errors  Errc::kClosed: the other end is gone; Errc::kIo: the deadline has passed.
@@ -63,21 +68,29 @@ class FrameChannel {
   /// Bytes that are queued and not sent yet.
   [[nodiscard]] size_t queued_bytes() const { return output_.size() - sent_; }
   /// Sends of them what the socket takes now.
-  Result<void> flush();
+  Result<void> flush() { return note(write_queued()); }
 
   /// Reads once what the socket has now. @errors  Errc::kClosed: it has ended.
-  Result<void> fill();
+  Result<void> fill() { return note(read_once()); }
   /// The next of the frames that were read.
-  Result<std::optional<Frame>> next() { return decoder_.next(); }
+  Result<std::optional<Frame>> next() { return note(decoder_.next()); }
 
  private:
   explicit FrameChannel(UniqueFd socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Result<void> wait_for(short events, const Deadline& deadline) const;
+  Result<void> write_queued();
+  Result<void> read_once();
+  template <typename T>
+  Result<T> note(Result<T> result) {
+    broken_ = broken_ || !result;
+    return result;
+  }
 
   UniqueFd socket_;
   FrameDecoder decoder_;
   std::vector<std::byte> output_;
   size_t sent_ = 0;  ///< Bytes of the output that are behind us.
+  bool broken_ = false;
 };
 
 }  // namespace tandem::agent

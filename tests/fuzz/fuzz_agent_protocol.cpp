@@ -11,6 +11,7 @@
 namespace {
 
 using namespace tandem::agent;
+using tandem::Result;
 
 template <typename T>
 void expect_stable(const Message& message) {
@@ -19,8 +20,12 @@ void expect_stable(const Message& message) {
     return;
   }
   const auto written = encode_message(*value);
-  const auto again = Message::decode(written);
-  if (!again || !again->as<T>() || encode_message(*again->as<T>()) != written) {
+  const Result<Message> again = Message::decode(written);
+  if (!again) {
+    std::abort();
+  }
+  const Message& read = *again;
+  if (const auto same = read.as<T>(); !same || encode_message(*same) != written) {
     std::abort();
   }
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest-agent/guest_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include "guest-agent/mount_table.hpp"
+
+namespace tandem::agent {
+namespace {
+
+TEST(MountTableTest, FileSystemsOnBlockDevicesAreFoundOnce) {
+  const auto mounts = parse_block_mounts(
+      "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
+      "23 22 0:20 / /proc rw - proc proc rw\n"
+      "24 22 254:16 / /srv/with\\040space rw master:2 propagate_from:1 - xfs /dev/vdb rw\n"
+      "25 22 254:0 /home /home rw - ext4 /dev/vda rw\n");
+  EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "ext4", "/dev/vda"}, {"/srv/with space", "xfs", "/dev/vdb"}}));
+}
+
+TEST(MountTableTest, LinesThatMakeNoSenseAreLeftOut) {
+  EXPECT_TRUE(
+      parse_block_mounts("\n- - -\n1 2 8:0\n1 2 8:0 / / rw - ext4\nno separator at all in this line\n").empty());
+}
+
+TEST(MountTableTest, AKernelFileIsReadToItsEnd) {
+  EXPECT_EQ(read_kernel_file("/proc/sys/kernel/random/boot_id").value().size(), 37U);
+  EXPECT_EQ(read_kernel_file("/no/such/file").error().code(), Errc::kNotFound);
+}
+
+TEST(StolenTimeTest, EachCpuHasItsColumn) {
+  const auto vcpus = parse_stolen_time(
+      "cpu  9 9 9 9 9 9 9 99 9 9\n"
+      "cpu0 1 2 3 4 5 6 7 8 9 10\n"
+      "cpu11 1 2 3 4 5 6 7 0 9 10\n"
+      "intr 5\n",
+      10);
+  ASSERT_EQ(vcpus.size(), 2U);
+  EXPECT_EQ(vcpus[0].vcpu, 0U);
+  EXPECT_EQ(vcpus[0].stolen_ns, 80U);
+  EXPECT_EQ(vcpus[1].vcpu, 11U);
+  EXPECT_EQ(vcpus[1].stolen_ns, 0U);
+}
+
+TEST(StolenTimeTest, AKernelWithoutTheColumnHasNone) {
+  EXPECT_EQ(parse_stolen_time("cpu0 1 2 3 4\n", 10).at(0).stolen_ns, std::nullopt);
+}
+
+TEST(PreemptionTest, RecordsGoToTheirCpus) {
+  std::vector<VcpuState> vcpus{{.vcpu = 0}, {.vcpu = 1}, {.vcpu = 2}};
+  parse_preemption("0 1 17\n2 0 3\n7 1 1\nnonsense\n1 1\n", vcpus);
+  EXPECT_EQ(vcpus[0].preempted, true);
+  EXPECT_EQ(vcpus[0].preempt_count, 17U);
+  EXPECT_EQ(vcpus[1].preempted, std::nullopt);
+  EXPECT_EQ(vcpus[2].preempted, false);
+  EXPECT_EQ(vcpus[2].preempt_count, 3U);
+}
+
+}  // namespace
+}  // namespace tandem::agent

@@ -26,6 +26,7 @@ target_include_directories(tandem_flags INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_definitions(tandem_flags INTERFACE SPDLOG_FMT_EXTERNAL)
 target_compile_options(tandem_flags INTERFACE
   -Wall -Wextra -Wshadow -Werror
+  -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=  # what an assertion prints is the same wherever it was built
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual>
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety -Wno-gnu-statement-expression>)
 target_link_libraries(tandem_flags INTERFACE Threads::Threads)

@@ -4,18 +4,26 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 namespace tandem::devices {
 namespace {
 
-/// How long output is collected before it is written: less than anyone notices.
-constexpr uint64_t kCollectNs = 1'000'000;
+/// Least time between two writes [ns]: shorter than a screen shows, long enough that a guest that prints is not
+/// interrupted for every few bytes of it.
+constexpr uint64_t kCollectNs = 16'000'000;
 /// More than this is not collected, but written at once: a burst must not fill the ring of a reader who keeps up.
 constexpr size_t kHurryBytes = kHistoryBytes / 2;
 /// How long one step of the last flush waits for the reader.
 constexpr int kLastFlushStepMs = 100;
 constexpr int kLastFlushSteps = 10;
+
+uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return (static_cast<uint64_t>(now.tv_sec) * 1'000'000'000) + static_cast<uint64_t>(now.tv_nsec);
+}
 
 }  // namespace
 
@@ -87,6 +95,9 @@ void CharOutput::write(std::span<const std::byte> bytes) {
     }
     dropped_bytes_ += ring_.append(chunk);
   }
+  if (!flush_scheduled_ && !blocked_ && monotonic_ns() - sent_at_ns_ >= kCollectNs) {
+    send();  // as above
+  }
   schedule_flush();
 }
 
@@ -122,6 +133,7 @@ void CharOutput::flush() {
 }
 
 IoStatus CharOutput::send() {
+  sent_at_ns_ = monotonic_ns();
   IoResult result{IoStatus::kDone};
   while (result.status == IoStatus::kDone && ring_.unsent_bytes() != 0) {
     result = descriptor_->write(ring_.unsent());

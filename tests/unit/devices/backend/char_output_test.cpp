@@ -28,11 +28,27 @@ TEST_F(CharOutputTest, WhatIsWrittenByteByByteArrivesInOrder) {
   expect_output(pipe.read_end.get(), "hello");
 }
 
-TEST_F(CharOutputTest, NothingIsWrittenBeforeTheLoopRuns) {
+TEST_F(CharOutputTest, WhatComesAfterAPauseIsWrittenAtOnce) {
   Pipe pipe = make_pipe();
   attach(pipe.write_end.get());
   write("hello");
-  EXPECT_EQ(read_ready(pipe.read_end.get()), "");
+  EXPECT_EQ(read_ready(pipe.read_end.get()), "hello");
+}
+
+TEST_F(CharOutputTest, WhatFollowsSoonIsCollectedIntoFewWrites) {
+  auto sockets = make_socket_pair();
+  attach(sockets[0].get());
+  const std::string text(1000, 't');
+  size_t arrivals = 0;
+  size_t arrived = 0;
+  for (const char character : text) {
+    write({&character, 1});
+    const size_t count = read_ready(sockets[1].get()).size();
+    arrivals += count == 0 ? 0 : 1;
+    arrived += count;
+  }
+  EXPECT_LT(arrivals, text.size() / 2);
+  run_until([&] { return (arrived += read_ready(sockets[1].get()).size()) == text.size(); });
 }
 
 TEST_F(CharOutputTest, TheSharedDescriptionIsNotMadeNonBlocking) {

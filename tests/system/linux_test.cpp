@@ -124,11 +124,11 @@ TEST_F(LinuxTest, FourCpusADiskAndANetworkWork) {
 unsigned long online_cpus(unsigned vcpu_count, const std::string& parameters = {},
                           ChildProcess::Seconds limit = kLimit) {
   const std::string label = "\nCPUS ";
-  const std::string console = console_of({.commands = "echo CPUS $(nproc)",
-                                          .vcpu_count = vcpu_count,
-                                          .memory = "512M",
-                                          .parameters = parameters,
-                                          .limit = limit});
+  const std::string console = "\n" + console_of({.commands = "echo CPUS $(nproc)",
+                                                 .vcpu_count = vcpu_count,
+                                                 .memory = "512M",
+                                                 .parameters = parameters,
+                                                 .limit = limit});
   const size_t place = console.find(label);
   return place == std::string::npos ? 0 : std::strtoul(console.c_str() + place + label.size(), nullptr, 10);
 }

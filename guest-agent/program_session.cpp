@@ -20,6 +20,7 @@ constexpr size_t kMaxQueuedBytes = 2 * kMaxStreamBytes;
 
 Result<void> ProgramSession::run() {
   channel_.queue(ExecStarted{.pid = static_cast<uint32_t>(program_.pid())});
+  TANDEM_TRY(take_frames());  // more may have come with the request
   while (TANDEM_TRY(step())) {
   }
   return finish();
@@ -41,6 +42,7 @@ Result<bool> ProgramSession::step() {
   }
   const auto is_ready = [&](size_t index) { return entries.at(index).revents != 0; };
   if (is_ready(0)) {
+    TANDEM_TRY(channel_.fill());
     TANDEM_TRY(take_frames());
   }
   if (is_ready(2)) {
@@ -61,7 +63,6 @@ Result<bool> ProgramSession::step() {
 }
 
 Result<void> ProgramSession::take_frames() {
-  TANDEM_TRY(channel_.fill());
   while (auto frame = TANDEM_TRY(channel_.next())) {
     TANDEM_TRY(take(std::move(*frame)));
   }

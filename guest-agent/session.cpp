@@ -179,9 +179,15 @@ Result<void> Session::freeze(const Message& request) {
 Result<bool> Session::hold_freeze(const Freezer::Lease& lease, const Deadline& deadline) {
   TANDEM_TRY(channel_.send(FreezeReply{.mount_points = lease.mount_points}, deadline));
   while (true) {
+    if (const auto frame = TANDEM_TRY(channel_.next())) {
+      TANDEM_TRY(TANDEM_TRY(message_in(*frame)).as<ThawRequest>());
+      return false;
+    }
+    if (deadline.has_passed()) {
+      return true;
+    }
     std::array<pollfd, 2> entries{{{channel_.fd(), POLLIN, 0}, {lease.ended.get(), POLLIN, 0}}};
-    const int ready = ::poll(entries.data(), entries.size(), deadline.poll_timeout_ms());
-    if (ready < 0 && errno != EINTR) {
+    if (::poll(entries.data(), entries.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
       return fail_errno("poll");
     }
     if (entries[1].revents != 0) {
@@ -189,13 +195,6 @@ Result<bool> Session::hold_freeze(const Freezer::Lease& lease, const Deadline& d
     }
     if (entries[0].revents != 0) {
       TANDEM_TRY(channel_.fill());
-    }
-    if (const auto frame = TANDEM_TRY(channel_.next())) {
-      TANDEM_TRY(TANDEM_TRY(message_in(*frame)).as<ThawRequest>());
-      return false;
-    }
-    if (deadline.has_passed()) {
-      return true;
     }
   }
 }

@@ -46,9 +46,12 @@ Result<FrameChannel> FrameChannel::create(UniqueFd socket) {
 }
 
 Result<void> FrameChannel::wait_for(short events, const Deadline& deadline) const {
-  pollfd entry{.fd = fd(), .events = events, .revents = 0};
+  std::array<pollfd, 2> entries{{{fd(), events, 0}, {interrupt_fd_, POLLIN, 0}}};
   while (true) {
-    const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+    const int ready = ::poll(entries.data(), entries.size(), deadline.poll_timeout_ms());
+    if (ready > 0 && entries[1].revents != 0) {
+      return fail(Errc::kIo, "interrupted");
+    }
     if (ready > 0) {
       return {};
     }

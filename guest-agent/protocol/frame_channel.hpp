@@ -44,6 +44,9 @@ class FrameChannel {
   /// Whether an error has shown that nothing more can be received, or sent.
   [[nodiscard]] bool is_broken() const { return broken_; }
 
+  /// Makes `send` and `receive` give up (Errc::kIo) once `fd` is readable; -1: no more.
+  void give_up_on(int fd) { interrupt_fd_ = fd; }
+
   /// Sends one frame, after those that are queued.
   /// @errors  Errc::kClosed: the other end is gone; Errc::kIo: the deadline has passed.
   Result<void> send(FrameKind kind, std::span<const std::byte> payload, Deadline deadline = {});
@@ -87,6 +90,7 @@ class FrameChannel {
   }
 
   UniqueFd socket_;
+  int interrupt_fd_ = -1;
   FrameDecoder decoder_;
   std::vector<std::byte> output_;
   size_t sent_ = 0;  ///< Bytes of the output that are behind us.

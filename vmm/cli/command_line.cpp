@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vmm/cli/agent_options.hpp"
 #include "vmm/cli/config_file.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/run_options.hpp"
@@ -17,6 +18,9 @@ namespace tandem::cli {
 namespace {
 
 using Kind = RunOption::Kind;
+
+/// The command that has a parser of its own.
+constexpr const char* kAgent = "agent";
 
 constexpr const char* kConfigHelp =
     "take options from a JSON object: keys are long options without the dashes; flags are true or false, options that "
@@ -52,6 +56,7 @@ class Parser {
     for (const RunOption& option : run_options()) {
       options_.push_back(add(option));
     }
+    app_.add_subcommand(kAgent, "ask the agent in a guest: run programs, copy files, freeze file systems, …");
     config_ = run_->add_option("--config", CLI::callback_t{}, kConfigHelp);
     config_->type_name("FILE")->group("Other")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -121,7 +126,7 @@ class Parser {
     if (!run_->parsed()) {
       const std::vector<std::string> rest = app_.remaining();
       if (rest.empty()) {
-        return fail(Errc::kInvalidArgument, "a command is needed: run (see tandem --help)");
+        return fail(Errc::kInvalidArgument, "a command is needed: run or agent (see tandem --help)");
       }
       const bool is_option = rest.front().starts_with('-');
       return fail(Errc::kInvalidArgument, "unknown {} {} (see tandem --help)", is_option ? "option" : "command",
@@ -176,9 +181,20 @@ Result<RunRequest> make_request(const Parser& parser) {
   return make_run_request(given);
 }
 
+Result<Request> parse_agent_request(std::vector<std::string> words) {
+  auto parsed = TANDEM_TRY(with_context(parse_agent_command(std::move(words)), kAgent));
+  if (auto* const help = std::get_if<std::string>(&parsed)) {
+    return TextRequest{std::move(*help)};
+  }
+  return std::get<AgentRequest>(std::move(parsed));
+}
+
 }  // namespace
 
 Result<Request> parse_command_line(std::span<const char* const> arguments) {
+  if (arguments.size() > 1 && arguments[1] == std::string_view(kAgent)) {
+    return parse_agent_request({arguments.begin() + 2, arguments.end()});
+  }
   Parser parser;
   if (auto text = TANDEM_TRY(parser.parse(tokens_of(arguments)))) {
     return TextRequest{std::move(*text)};

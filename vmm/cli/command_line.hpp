@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "vmm/cli/agent_request.hpp"
 #include "vmm/cli/run_request.hpp"
 #include "vmm/lib/result/result.hpp"
 
@@ -17,7 +18,7 @@ struct TextRequest {
 };
 
 /// What a command line asks for.
-using Request = std::variant<TextRequest, RunRequest>;
+using Request = std::variant<TextRequest, RunRequest, AgentRequest>;
 
 /// What `arguments`, the program's name first, ask for. A file named by `--config` is read once everything on the
 /// command line itself is found good; an option on the command line replaces that of the file.

@@ -34,21 +34,22 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}…'", text.substr(0, cut));
 }
 
-std::string error_line(std::string_view message) {
-  std::string line = "tandem: ";
-  while (!message.empty()) {
-    const size_t escaped = control_bytes(message);
+std::string escape_controls(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const size_t escaped = control_bytes(text);
     if (escaped == 0) {
-      line += message.front();
+      plain += text.front();
     }
-    for (const char c : message.substr(0, escaped)) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    for (const char c : text.substr(0, escaped)) {
+      plain += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
-    message.remove_prefix(std::max<size_t>(escaped, 1));
+    text.remove_prefix(std::max<size_t>(escaped, 1));
   }
-  line += '\n';
-  return line;
+  return plain;
 }
+
+std::string error_line(std::string_view message) { return "tandem: " + escape_controls(message) + '\n'; }
 
 void print_error_line(std::string_view message) {
   const std::string line = error_line(message);

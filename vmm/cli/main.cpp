@@ -3,6 +3,7 @@
 #include <span>
 #include <variant>
 
+#include "vmm/cli/agent_command.hpp"
 #include "vmm/cli/command_line.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
@@ -20,6 +21,8 @@ int perform(const TextRequest& request) {
 }
 
 int perform(const RunRequest& request) { return run(request); }
+
+int perform(const AgentRequest& request) { return run(request); }
 
 }  // namespace
 }  // namespace tandem::cli

@@ -93,5 +93,15 @@ TEST_F(FrameChannelTest, ADeadlineThatHasPassedEndsTheWaiting) {
   EXPECT_EQ(frame.error().message(), "no answer in time");
 }
 
+TEST_F(FrameChannelTest, AnInterruptEndsTheWaiting) {
+  const UniqueFd interrupt = create_eventfd().value();
+  signal_eventfd(interrupt.get());
+  right_->give_up_on(interrupt.get());
+  const auto frame = right_->receive();
+  ASSERT_FALSE(frame);
+  EXPECT_EQ(frame.error().message(), "interrupted");
+  EXPECT_FALSE(right_->is_broken());
+}
+
 }  // namespace
 }  // namespace tandem::agent

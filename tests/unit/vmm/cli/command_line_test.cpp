@@ -240,7 +240,7 @@ Words run(const Words& words) {
 INSTANTIATE_TEST_SUITE_P(
     Commands, UsageErrorTest,
     testing::Values(
-        Bad{"Nothing", {}, "a command is needed: run (see tandem --help)"},
+        Bad{"Nothing", {}, "a command is needed: run or agent (see tandem --help)"},
         Bad{"UnknownCommand", {"boot"}, "unknown command 'boot' (see tandem --help)"},
         Bad{"CommandOfLater", {"migrate"}, "unknown command 'migrate' (see tandem --help)"},
         Bad{"UnknownOptionOfAll", {"--quiet", "run"}, "run: unknown option '--quiet' (see tandem run --help)"},
@@ -397,7 +397,7 @@ TEST(CommandLineTest, VersionIsShown) { EXPECT_TRUE(text_of({"--version"}).start
 TEST(CommandLineTest, AnEmptyArgumentVectorIsAUsageError) {
   const auto request = parse_command_line({});
   ASSERT_FALSE(request);
-  EXPECT_EQ(request.error().message(), "a command is needed: run (see tandem --help)");
+  EXPECT_EQ(request.error().message(), "a command is needed: run or agent (see tandem --help)");
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/control/vsock_dialer.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace tandem::control {
+namespace {
+
+Result<UniqueFd> connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() > kMaxSocketPathBytes) {
+    return fail(Errc::kInvalidArgument, "{}: the path of a socket has 1 to {} bytes", path, kMaxSocketPathBytes);
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return fail_errno("{}", path);
+  }
+  return socket;
+}
+
+/// Reads one byte at a time: what comes behind the line belongs to the stream.
+Result<std::string> read_line(const UniqueFd& socket, const agent::Deadline& deadline) {
+  constexpr size_t kMostBytes = 32;
+  std::string line;
+  while (line.size() < kMostBytes) {
+    pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+    if (ready == 0) {
+      return fail(Errc::kIo, "no answer in time");
+    }
+    char byte = 0;
+    const ssize_t count = ready < 0 ? -1 : ::recv(socket.get(), &byte, 1, 0);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count <= 0) {
+      return fail(Errc::kClosed, "nothing in the guest listens");
+    }
+    if (byte == '\n') {
+      return line;
+    }
+    line += byte;
+  }
+  return fail(Errc::kCorrupt, "not the socket of a vsock device");
+}
+
+}  // namespace
+
+Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline) {
+  UniqueFd socket = TANDEM_TRY(connect_to(path));
+  const std::string request = fmt::format("CONNECT {}\n", port);
+  if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
+    return fail_errno("{}", path);
+  }
+  const std::string answer = TANDEM_TRY(with_context(read_line(socket, deadline), path));
+  if (!answer.starts_with("OK ")) {
+    return fail(Errc::kCorrupt, "{}: not the socket of a vsock device", path);
+  }
+  return socket;
+}
+
+}  // namespace tandem::control

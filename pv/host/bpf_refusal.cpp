@@ -18,6 +18,9 @@ constexpr unsigned kCapSysAdmin = 21;
 constexpr unsigned kCapPerfmon = 38;  // since Linux 5.8, as CAP_BPF
 constexpr unsigned kCapBpf = 39;
 
+/// The kernel's own ENOTSUPP, which is not for programs to see. (include/linux/errno.h)
+constexpr int kKernelNotSupported = 524;
+
 uint64_t effective_capabilities() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3] = {};
@@ -76,7 +79,10 @@ Error explain_refusal(const BpfHost& host, std::string_view doing, int os_error)
     return {Errc::kUnsupported, fmt::format("needs Linux 6.4 or later, and this is {}", host.release), os_error};
   }
   if (os_error == ENOSYS) {
-    return {Errc::kUnsupported, "this kernel has no BPF", os_error};
+    return {Errc::kUnsupported, "this kernel has no BPF, or a seccomp filter hides it", os_error};
+  }
+  if (os_error == kKernelNotSupported) {
+    return {Errc::kUnsupported, "this kernel does not compile BPF programs (net.core.bpf_jit_enable)", os_error};
   }
   const bool is_refusal = os_error == EPERM || os_error == EACCES;
   if (is_refusal && !host.has_capabilities) {
@@ -87,7 +93,8 @@ Error explain_refusal(const BpfHost& host, std::string_view doing, int os_error)
             os_error};
   }
   if (is_refusal) {
-    return {Errc::kPermission, "the kernel allows no BPF here (user namespace or security module)", os_error};
+    return {Errc::kPermission, "the kernel allows no BPF here (user namespace, seccomp filter or security module)",
+            os_error};
   }
   if (!host.has_type_information) {
     return {Errc::kUnsupported, "this kernel has no type information (BTF: CONFIG_DEBUG_INFO_BTF)", os_error};

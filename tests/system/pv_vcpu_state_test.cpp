@@ -2,8 +2,15 @@
 // What `tandem run` says about the back end of PV vCPU state, and what it does when the host lets it have none.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/harness/child_process.hpp"
@@ -12,7 +19,8 @@
 namespace tandem::tests {
 namespace {
 
-constexpr const char* kReason = "bpf: the kernel allows no BPF here (user namespace or security module)";
+constexpr const char* kReason =
+    "bpf: the kernel allows no BPF here (user namespace, seccomp filter or security module)";
 
 enum class Privileges { kAll, kNone };
 
@@ -23,6 +31,18 @@ std::vector<std::string> run_in_mode(const std::string& mode, Privileges privile
     command.insert(command.begin(), {"unshare", "-U", "-r"});
   }
   return command;
+}
+
+/// Has bpf(2) fail with `error` for this thread and all that it starts, as a container's filter does.
+bool deny_bpf(unsigned error) {
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{.len = std::size(filter), .filter = filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 TEST(PvVcpuStateBackendTest, AutoTakesBpfAndSaysSo) {
@@ -41,6 +61,16 @@ TEST(PvVcpuStateBackendTest, AutoWithoutPrivilegesRunsWithZerosAndSaysWhy) {
   ChildProcess tandem(run_in_mode("auto", Privileges::kNone));
   EXPECT_EQ(tandem.wait(), 0) << tandem.output() << tandem.errors();
   EXPECT_EQ(tandem.errors(), fmt::format("tandem: PV vCPU state: zeros ({})\n", kReason));
+}
+
+TEST(PvVcpuStateBackendTest, AutoInAContainerThatHidesBpfRunsWithZerosAndSaysWhy) {
+  std::thread([] {
+    ASSERT_TRUE(deny_bpf(ENOSYS));
+    ChildProcess tandem(run_in_mode("auto", Privileges::kAll));
+    EXPECT_EQ(tandem.wait(), 0) << tandem.output() << tandem.errors();
+    EXPECT_EQ(tandem.errors(),
+              "tandem: PV vCPU state: zeros (bpf: this kernel has no BPF, or a seccomp filter hides it)\n");
+  }).join();
 }
 
 class InsistingTest : public testing::TestWithParam<const char*> {};

@@ -55,13 +55,20 @@ TEST(BpfRefusalTest, LockdownIsNamed) {
   EXPECT_EQ(reason(host, EPERM), "this kernel is locked down (confidentiality): BPF may not read kernel memory");
 }
 
-TEST(BpfRefusalTest, RefusalDespiteCapabilitiesPointsToNamespaceAndSecurityModule) {
-  EXPECT_EQ(reason(able_host(), EPERM), "the kernel allows no BPF here (user namespace or security module)");
+TEST(BpfRefusalTest, RefusalDespiteCapabilitiesPointsToNamespaceFilterAndSecurityModule) {
+  EXPECT_EQ(reason(able_host(), EPERM),
+            "the kernel allows no BPF here (user namespace, seccomp filter or security module)");
 }
 
 TEST(BpfRefusalTest, KernelWithoutBpfIsNamed) {
-  EXPECT_EQ(reason(able_host(), ENOSYS), "this kernel has no BPF");
+  EXPECT_EQ(reason(able_host(), ENOSYS), "this kernel has no BPF, or a seccomp filter hides it");
   EXPECT_EQ(explain_refusal(able_host(), "load", ENOSYS).code(), Errc::kUnsupported);
+}
+
+TEST(BpfRefusalTest, MissingCompilerIsNamedThoughItsErrnoHasNoText) {
+  constexpr int kKernelNotSupported = 524;
+  EXPECT_EQ(reason(able_host(), kKernelNotSupported),
+            "this kernel does not compile BPF programs (net.core.bpf_jit_enable)");
 }
 
 TEST(BpfRefusalTest, MissingTypeInformationIsNamed) {

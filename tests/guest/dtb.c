@@ -3,7 +3,7 @@
 // (0: none) gic=2|3, what it must say.
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToStart = 30000, kSeedBytes = 32, kLevelLow = 8, kPpi = 1 };
+enum { kMsToStart = 200000, kSeedBytes = 32, kLevelLow = 8, kPpi = 1 };
 
 static volatile unsigned reported;
 static volatile uint64_t mpidr_seen[kMaxCpus];

@@ -3,7 +3,7 @@
 // powers the machine off at the end.
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToStart = 20000 };
+enum { kMsToStart = 200000 };
 enum { kAffinityOn = 0, kAffinityOff = 1 };
 
 static volatile unsigned started;
@@ -14,7 +14,7 @@ static void note_start(void* unused) {
   (void)unused;
   mpidr_seen = this_cpu()->mpidr;
   __atomic_add_fetch(&started, 1, __ATOMIC_RELEASE);
-  wait_until(&may_leave, 1, 10UL * kMsToStart);
+  wait_until(&may_leave, 1, 2UL * kMsToStart);
   hvc(PSCI_CPU_OFF, 0, 0, 0);
   report(false, "psci", "CPU_OFF returned");
 }

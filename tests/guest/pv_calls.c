@@ -2,7 +2,7 @@
 // PV vCPU state: discovery and the calls, from every CPU. Argument off=1: the machine is without it, and must look so.
 #include "tests/guest/lib/pv_calls.h"
 
-enum { kMsToFinish = 20000, kFirstKept = 1, kFirstKeptIfKvmAnswers = 4, kRegisters = 18, kClassUnknown = 0 };
+enum { kMsToFinish = 200000, kFirstKept = 1, kFirstKeptIfKvmAnswers = 4, kRegisters = 18, kClassUnknown = 0 };
 
 #define NOT_SUPPORTED ((uint64_t)(int64_t)PV_VCPU_STATE_NOT_SUPPORTED)
 #define SMC32(function) ((function) & ~0x40000000U)

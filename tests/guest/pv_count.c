@@ -1,15 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // PV vCPU state: preempt_count of two CPUs that contend, for the host to compare with its own counts. They sleep but
-// between START and COUNT, when the host looks at those. Argument switches=N: how often each is to lose its CPU. CPU 0
-// only watches.
+// between START and COUNT, when the host looks at those. Arguments: switches=N: how often each is to lose its CPU; pages=N:
+// each also writes to that many pages of its own all the time, which the host may have taken out of memory. CPU 0 only
+// watches.
 #include "tests/guest/lib/pv_calls.h"
 
-enum { kMsToFinish = 200000, kWakeUp = 1, kContenders = 2 };
+enum { kMsToFinish = 200000, kWakeUp = 1, kContenders = 2, kPageBytes = 4096 };
 
 static volatile unsigned spin, ready, leave;
 static volatile uint64_t records[1 + kContenders];
+static uint64_t pages, memory;  // of each contender; where those of CPU 0 would be
 
 static void take_interrupt(unsigned intid) { (void)intid; }
+
+static void spin_and_write(void) {
+  const uint64_t own = memory + this_cpu()->index * pages * kPageBytes;
+  for (uint64_t page = 0; spin != 0; page = page + 1 < pages ? page + 1 : 0) {
+    if (pages != 0) {
+      write64(own + page * kPageBytes, page);
+    }
+  }
+}
 
 static void contend(void* unused) {
   (void)unused;
@@ -23,8 +34,7 @@ static void contend(void* unused) {
       interrupts_on();
       interrupts_off();
     }
-    while (spin != 0) {
-    }
+    spin_and_write();
   }
 }
 
@@ -45,6 +55,8 @@ static void wait_for_sleep(unsigned times) {
 
 void payload_main(void) {
   const uint64_t switches = argument("switches", 1000);
+  pages = argument("pages", 0);
+  memory = ram_base() + ram_bytes() / 2;
   on_interrupt = take_interrupt;
   gic_init();
   for (unsigned index = 1; index <= kContenders; ++index) {

@@ -4,7 +4,7 @@
 // preemption, and the host has pinned both CPUs to one of its own.
 #include "tests/guest/lib/pv_calls.h"
 
-enum { kMsToStart = 60000 };
+enum { kMsToStart = 200000 };
 
 static volatile unsigned started;
 static volatile uint64_t second_record;

@@ -16,6 +16,8 @@
 #include "tests/harness/capabilities.hpp"
 #include "tests/harness/child_process.hpp"
 #include "tests/harness/guest_run.hpp"
+#include "tests/harness/paged_out_memory.hpp"
+#include "tests/harness/uninterruptible_sleeps.hpp"
 #include "tests/harness/vmm_threads.hpp"
 #include "tests/pv/bpf_objects.hpp"
 
@@ -36,6 +38,32 @@ std::string back_end_named_in(const std::string& errors) {
 }
 
 std::string reports_argument() { return capabilities().bpf ? "reports=1" : "reports=0"; }
+
+/// What the host counts of one vCPU from here on: switches while it wanted to run.
+struct HostCount {
+  pid_t process;
+  pid_t thread;
+  UninterruptibleSleeps sleeps;
+  uint64_t involuntary_before;
+
+  [[nodiscard]] uint64_t involuntary() const {
+    return involuntary_switches(process, thread).value_or(0) - involuntary_before;
+  }
+  [[nodiscard]] uint64_t uninterruptible() const { return sleeps.count().value_or(0); }
+};
+
+/// Begins to count for each vCPU. Fewer of them if the kernel does not let us.
+std::vector<HostCount> count_on_host(pid_t process) {
+  std::vector<HostCount> counts;
+  for (const pid_t thread : vcpu_threads(process)) {
+    auto sleeps = UninterruptibleSleeps::of(thread);
+    const auto before = involuntary_switches(process, thread);
+    if (sleeps && before) {
+      counts.push_back({process, thread, *std::move(sleeps), *before});
+    }
+  }
+  return counts;
+}
 
 /// Ends the process when a test leaves it behind, though it is no child of ours.
 class KillAtEnd {
@@ -111,7 +139,7 @@ TEST_F(PvTest, OnOneHostCpuTheRunningVcpuSeesTheOtherPreempted) {
   ASSERT_TRUE(reaches("READY")) << transcript();
   expect_back_end_of_the_table();
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
-  tandem_->send("g");
+  tandem_->send("gq");
   expect_success();
 }
 
@@ -122,7 +150,20 @@ TEST_F(PvTest, OnTwoHostCpusNeitherVcpuSeesTheOtherPreempted) {
   start({.payload = "pv_preempt", .cmdline = "shared=0 " + reports_argument(), .vcpu_count = 2});
   ASSERT_TRUE(reaches("READY")) << transcript();
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 1}));
+  const std::vector<HostCount> host = count_on_host(tandem_->pid());
+  ASSERT_EQ(host.size(), 2U);
   tandem_->send("g");
+  const auto counted = tandem_->wait_for("COUNTS ", seen_, ChildProcess::Seconds(600));
+  ASSERT_TRUE(counted && tandem_->wait_for("\n", *counted)) << transcript();
+  // The payload leaves out what it polled while a count grew. No count may have grown for nothing.
+  std::istringstream words(tandem_->output().substr(*counted));
+  for (size_t index = 0; index < host.size(); ++index) {
+    uint64_t of_guest = 0;
+    words >> of_guest;
+    const uint64_t of_host = host[index].involuntary() + host[index].uninterruptible();
+    EXPECT_LE(of_guest, of_host + of_host / 100) << "vCPU " << index;
+  }
+  tandem_->send("q");
   expect_success();
 }
 
@@ -131,7 +172,7 @@ TEST_F(PvTest, WithoutPrivilegesTheRecordsStayZero) {
   ASSERT_TRUE(reaches("READY")) << transcript();
   EXPECT_EQ(back_end_named_in(tandem_->errors()), "zeros") << tandem_->errors();
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
-  tandem_->send("g");
+  tandem_->send("gq");
   expect_success();
 }
 
@@ -156,51 +197,57 @@ class PvCountTest : public PvTest {
     }
   }
 
-  void start_count(const std::vector<std::string>& before = {}) {
-    start({.payload = "pv_count", .cmdline = "switches=400", .vcpu_count = 3}, before);
+  void start_count(const std::string& cmdline, const std::vector<std::string>& before = {}) {
+    start({.payload = "pv_count", .cmdline = cmdline, .vcpu_count = 3}, before);
     ASSERT_TRUE(reaches("START")) << transcript();
   }
 
-  /// What the host counted for the two contenders, vCPUs 1 and 2.
-  static std::vector<uint64_t> host_counts(pid_t process) {
-    const std::vector<pid_t> threads = vcpu_threads(process);
-    std::vector<uint64_t> counts;
-    for (size_t index = 1; index < threads.size(); ++index) {
-      counts.push_back(involuntary_switches(process, threads[index]).value_or(0));
-    }
-    return counts;
-  }
-
-  void compare(pid_t process) {
+  /// Compares what guest and host count. @param least_sleeps  of each contender, so that they weigh something.
+  void compare(pid_t process, uint64_t least_sleeps = 0) {
     ASSERT_NO_FATAL_FAILURE(pin_vcpus(process, has_two_cpus() ? std::vector{1U, 0U, 0U} : std::vector{0U, 0U, 0U}));
-    const std::vector<uint64_t> before = host_counts(process);
+    const std::vector<HostCount> host = count_on_host(process);
+    ASSERT_EQ(host.size(), 3U);
     tandem_->send("g");
     const auto counted = tandem_->wait_for("COUNT ", seen_, ChildProcess::Seconds(600));
     ASSERT_TRUE(counted && tandem_->wait_for("\n", *counted)) << transcript();
-    const std::vector<uint64_t> after = host_counts(process);
-    tandem_->send("q");
-    expect_success();
-    const std::vector<std::string> counts = values_of("COUNT", tandem_->output());
-    ASSERT_EQ(counts.size(), 1U);
-    std::istringstream words(counts.front());
-    for (size_t index = 0; index < 2; ++index) {
+    std::istringstream words(tandem_->output().substr(*counted));
+    for (size_t index = 1; index < host.size(); ++index) {
       uint64_t of_guest = 0;
       words >> of_guest;
-      const uint64_t of_host = after.at(index) - before.at(index);
+      const uint64_t involuntary = host[index].involuntary();
+      const uint64_t sleeps = host[index].uninterruptible();
+      const uint64_t of_host = involuntary + sleeps;
       EXPECT_GE(of_guest, 400U);
+      EXPECT_GE(sleeps, least_sleeps);
       EXPECT_LE(of_guest > of_host ? of_guest - of_host : of_host - of_guest, of_host / 100)
-          << "vCPU " << index + 1 << ": the guest counts " << of_guest << ", the host " << of_host;
+          << "vCPU " << index << ": the guest counts " << of_guest << ", the host " << involuntary
+          << " involuntary switches and " << sleeps << " uninterruptible sleeps";
     }
+    tandem_->send("q");
+    expect_success();
   }
 };
 
 TEST_F(PvCountTest, PreemptCountIsWhatTheHostCounts) {
-  ASSERT_NO_FATAL_FAILURE(start_count());
+  ASSERT_NO_FATAL_FAILURE(start_count("switches=400"));
   compare(tandem_->pid());
 }
 
+// A page of the guest's that is read back is waited for without a CPU, by a vCPU that wants to run.
+TEST_F(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
+  if (!capabilities().swap) {
+    GTEST_SKIP() << "needs a swap area, which this is without: " << capabilities().where;
+  }
+  const SwapArea swap;
+  ASSERT_EQ(swap.error(), "");
+  ASSERT_NO_FATAL_FAILURE(start_count("switches=800 pages=64"));
+  const auto paged_out = PagedOutMemory::of(tandem_->pid());
+  ASSERT_TRUE(paged_out);
+  compare(tandem_->pid(), 100);
+}
+
 TEST_F(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {
-  ASSERT_NO_FATAL_FAILURE(start_count({"unshare", "-p", "-f"}));
+  ASSERT_NO_FATAL_FAILURE(start_count("switches=400", {"unshare", "-p", "-f"}));
   const std::optional<pid_t> process = only_child(tandem_->pid());
   ASSERT_TRUE(process);
   const KillAtEnd guard(*process);

@@ -4,7 +4,7 @@
 // machine is without it.
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToStart = 60000, kSmcccArchFeatures = (int)0x80000001, kStructureBytes = 64 };
+enum { kMsToStart = 200000, kSmcccArchFeatures = (int)0x80000001, kStructureBytes = 64 };
 enum { kRevision = 0, kAttributes = 4, kStolen = 8 };
 
 #define PV_TIME_FEATURES 0xc5000020UL

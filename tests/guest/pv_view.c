@@ -4,7 +4,7 @@
 // Argument windows=N: how many tables.
 #include "tests/guest/lib/pv_calls.h"
 
-enum { kMsToStart = 60000, kFirstBusy = 1, kFirstIdle = 3, kEnd = 5, kColumns = 64, kPollsPerColumn = 10000 };
+enum { kMsToStart = 200000, kFirstBusy = 1, kFirstIdle = 3, kEnd = 5, kColumns = 64, kPollsPerColumn = 10000 };
 
 static volatile unsigned up;
 static volatile uint64_t records[kEnd];

@@ -4,7 +4,7 @@
 // CPUs while this one takes external aborts, q power off.
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToStart = 20000, kUartIntid = 33, kVirtualTimer = 27 };
+enum { kMsToStart = 200000, kUartIntid = 33, kVirtualTimer = 27 };
 enum { GICD_CTLR = 0x0, GICD_IGROUPR = 0x80, GICD_ISENABLER = 0x100, GICD_ISPENDR = 0x200, GICD_IPRIORITYR = 0x400 };
 enum { GICD_ICFGR = 0xc00, GICC_PMR = 0x4, GICR_SGI_FRAME = 0x10000 };
 enum { kGroupsEnabled = 3, kTimerOn = 1 };

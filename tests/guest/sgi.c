@@ -2,7 +2,7 @@
 // A software-generated interrupt reaches the CPU it names, and no other, beyond 16 CPUs too (field RS, Aff1).
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToArrive = 30000, kSgi = 5, kAnswer = 6 };
+enum { kMsToArrive = 200000, kSgi = 5, kAnswer = 6 };
 
 static volatile unsigned ready;
 static volatile unsigned answers;

@@ -2,7 +2,7 @@
 // Each CPU's virtual and physical timer raises its own PPI on that CPU, once for each deadline.
 #include "tests/guest/lib/payload.h"
 
-enum { kMsToFinish = 20000, kDeadlines = 10, kMsPerDeadline = 2 };
+enum { kMsToFinish = 200000, kDeadlines = 10, kMsPerDeadline = 2 };
 enum { kEnable = 1, kMasked = 2 };
 enum { kVirtualTimer = 27, kPhysicalTimer = 30 };
 

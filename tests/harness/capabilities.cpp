@@ -56,7 +56,8 @@ Capabilities of_testbed() {
               .pmu = model.pmu,
               .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U,
               .pages_16k = model.pages_16k,
-              .bpf = kernel == "tandem" || kernel.starts_with("stock")};
+              .bpf = kernel == "tandem" || kernel.starts_with("stock"),
+              .swap = kernel.starts_with("stock")};
     }
   }
   give_up("no row for a testbed with CPU '" + cpu + "'");

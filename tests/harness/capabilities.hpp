@@ -18,6 +18,7 @@ struct Capabilities {
   unsigned page_size_bytes = 4096;
   std::optional<bool> pages_16k = std::nullopt;  ///< The CPU has them for guests; a machine does not tell programs.
   bool bpf = false;                              ///< The kernel lets us attach programs to its scheduler.
+  bool swap = false;                             ///< We may give the machine a swap area for a while.
 };
 
 /// What the kernel of Linux guests can do.

@@ -183,4 +183,56 @@ def pv_overhead(options):
     return Report("pv-overhead", f"scripts/bench pv-overhead --runs {options.runs}", _icount_clock(), figures, notes)
 
 
-BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead}
+AGENT_READY_LIMIT_MS = 1000
+EXECS = 10
+AGENT_SCRIPT = """
+set -e
+mkdir {place}
+vsock={place}/vsock
+build/arm64/tandem run --kernel {kernel} --initrd {initrd} --memory 256M --console none --vsock $vsock \\
+  --cmdline 'quiet tandem.exec="sleep 2147483647"' &
+tandem agent $vsock --wait 600 info --json
+tandem agent $vsock exec -- sh -c 'echo @mark >/dev/kmsg; echo "@uptime $(cat /proc/uptime)"; dmesg | grep -e @mark -e "as init process"'
+for run in $(seq {execs}); do
+  build/arm64/bench/timed_run /dev/null build/arm64/tandem agent $vsock exec true
+  tandem agent $vsock ping --json
+done
+tandem agent $vsock shutdown
+wait
+"""
+
+
+def agent_figures(output):
+    """Of what AGENT_SCRIPT printed, in ms: agent ready after userspace started, exec round trips, ping round trips."""
+    found = [re.search(pattern, output) for pattern in (
+        r'"agent_ready_ns":(\d+)', r"@uptime ([0-9.]+) ", r"\[ *([0-9.]+)\] @mark", r"\[ *([0-9.]+)\] Run \S+ as init process")]
+    execs = [(int(end) - int(start)) * 1e3 / int(hz)
+             for start, end, hz in re.findall(r"^timed (\d+) (\d+) (\d+) 0$", output, re.MULTILINE)]
+    pings = [int(ns) / 1e6 for ns in re.findall(r'"round_trip_ns":(\d+)', output)]
+    if not (all(found) and len(execs) == len(pings) == EXECS):
+        raise BenchFailed(f"the agent was not measured: {output.strip()[-400:] or 'no output'}")
+    ready_ns, uptime_s, mark_s, userspace_s = (float(match[1]) for match in found)
+    # The kernel's log has a clock of its own, which does not lose the ticks that uptime loses early in the boot.
+    return ready_ns / 1e6 + (mark_s - uptime_s - userspace_s) * 1e3, execs, pings
+
+
+def agent(options):
+    """Userspace's start until the guest agent listens, and round trips to it."""
+    _build()
+    linux = options.guest_kernel or "stock"
+    images = TOP / "scripts/images"
+    script = AGENT_SCRIPT.format(place=PLACE, execs=EXECS, kernel=shlex.quote(output_of(images, "kernel", "--kernel", linux)),
+                                 initrd=shlex.quote(output_of(images, "initramfs", "--kernel", linux)))
+    command = [TOP / "scripts/testbed", *_icount_options(), "--timeout", "1800", "--", "sh", "-c", script]
+    show(f"agent: {options.runs} testbeds with a guest each")
+    runs = [agent_figures(output_of(*command)) for _ in range(options.runs)]
+    figures = [Figure("userspace's start to agent ready", "guest", "ms", tuple(run[0] for run in runs),
+                      "agent_ready_ns of tandem agent VM info, less the time of 'Run /init' in the kernel's log", AGENT_READY_LIMIT_MS),
+               Figure("exec round trip", "host", "ms", tuple(ms for run in runs for ms in run[1]), "tandem agent VM exec true"),
+               Figure("ping round trip", "host", "ms", tuple(ms for run in runs for ms in run[2]), "tandem agent VM ping --json")]
+    notes = [f"the guest is the kernel '{linux}' with the initramfs of scripts/images, 1 vCPU and 256 MiB",
+             "exec counts all of the command on the host, its start included; ping only question and answer"]
+    return Report("agent", f"scripts/bench agent --runs {options.runs} --guest-kernel {linux}", _icount_clock(), figures, notes)
+
+
+BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead, "agent": agent}

@@ -116,13 +116,35 @@ _build_rootfs() {
   forget_images rootfs
 }
 
+# _add_agent BASE AGENT IMAGE: makes IMAGE, which is BASE with the guest agent in it. Apart from BASE, which takes
+# minutes: the agent changes more often.
+_add_agent() {
+  local base=$1 agent=$2 image=$3 work="$3.$$" place=/usr/sbin/tandem-agent
+  [ -e "$image" ] && return 0
+  need_packages e2fsprogs
+  # shellcheck disable=SC2064  # this file; with_lock runs this in a shell of its own
+  trap "rm -f '$work'" EXIT
+  cp --sparse=always -- "$base" "$work"
+  # debugfs takes no failure seriously.
+  printf '%s\n' "write $agent $place" "set_inode_field $place mode 0100755" "set_inode_field $place uid 0" \
+    "set_inode_field $place gid 0" | debugfs -w -f - "$work" >/dev/null 2>&1
+  debugfs -R "dump $place $work.agent" "$work" >/dev/null 2>&1
+  cmp -s "$agent" "$work.agent" || die "could not put the guest agent into the root file system"
+  rm -f "$work.agent"
+  mv "$work" "$image"
+  forget_images rootfs
+}
+
 rootfs() {
-  local image archives
+  local base image archives agent
   mkdir -p "$tandem_cache/images" "$tandem_debian"
+  agent=$(guest_agent)
   archives=$(rootfs_archives)
-  image="$tandem_cache/images/rootfs-$(text_key "$archives" "$(stock_kernel_package stock)" \
+  base="$tandem_cache/images/rootfs-base-$(text_key "$archives" "$(stock_kernel_package stock)" \
     "$(stock_kernel_package stock-16k)" "${guest_modules[*]}" \
     "$(find "$here"/images.d/{rootfs,rootfs.sh,configure} -type f -print0 | sort -z | xargs -0 cat | sha256sum)").ext4"
-  [ -e "$image" ] || with_lock rootfs _build_rootfs "$image"
+  [ -e "$base" ] || with_lock rootfs _build_rootfs "$base"
+  image="$tandem_cache/images/rootfs-$(text_key "$base" "$(content_key "$agent")").ext4"
+  [ -e "$image" ] || with_lock rootfs _add_agent "$base" "$agent" "$image"
   echo "$image"
 }

@@ -193,6 +193,7 @@ def _shell_lines(test, results, testbed):
     output = shlex.quote(f"xml:{results}/{gtest_results.file_name(test.name)}")
     words = " ".join(shlex.quote(word) for word in test.command)
     environment = f"TANDEM_REQUIRE_KVM=1 GTEST_FILTER={shlex.quote(testbed.filter)} GTEST_OUTPUT={output}"
+    environment += f" TANDEM_TEST_LOGS={shlex.quote(str(results))}"
     return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; echo; echo '@end' {test.name} $?\n"
 
 

@@ -243,7 +243,7 @@ TEST_F(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
   ASSERT_NO_FATAL_FAILURE(start_count("switches=800 pages=64"));
   const auto paged_out = PagedOutMemory::of(tandem_->pid());
   ASSERT_TRUE(paged_out);
-  compare(tandem_->pid(), 100);
+  compare(tandem_->pid(), 40);  // of 800 or a few more: without them the counts are apart
 }
 
 TEST_F(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {

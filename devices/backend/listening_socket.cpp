@@ -57,7 +57,7 @@ Result<void> remove_stale(const Address& address) {
 
 }  // namespace
 
-Result<ListeningSocket> ListeningSocket::create(std::string path) {
+Result<ListeningSocket> ListeningSocket::create(std::string path, int backlog) {
   const Address address = TANDEM_TRY(address_of(path));
   UniqueFd fd = TANDEM_TRY(open_socket());
   ::fchmod(fd.get(), S_IRUSR | S_IWUSR);  // the path is made with the mode of the socket
@@ -71,8 +71,7 @@ Result<ListeningSocket> ListeningSocket::create(std::string path) {
   }
   ListeningSocket socket(std::move(fd), std::move(path));
   TANDEM_TRY(socket.remember_inode());
-  constexpr int kBacklog = 4;
-  if (::listen(socket.fd(), kBacklog) != 0) {
+  if (::listen(socket.fd(), backlog) != 0) {
     return fail_errno("{}: listen", socket.path());
   }
   return socket;

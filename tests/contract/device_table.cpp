@@ -14,6 +14,7 @@
 #include "devices/virtio_mmio/virtio_mmio_regs.hpp"
 #include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
+#include "devices/virtio_vsock/virtio_vsock.hpp"
 #include "pv/host/vcpu_state.hpp"
 #include "tests/fakes/fake_block_engine.hpp"
 #include "tests/fakes/fake_vcpu_state_backend.hpp"
@@ -115,6 +116,12 @@ std::vector<DeviceRow> device_table() {
       virtio("virtio_console", [](Bench& b) { return make_unique<VirtioConsole>("hvc0", b.executor, b.chars); }),
       virtio("virtio_balloon",
              [](Bench& b) { return make_unique<VirtioBalloon>("balloon0", b.executor, b.page_discard(), 4096); }),
+      virtio("virtio_vsock",
+             [](Bench& b) {
+               return make_unique<VirtioVsock>(
+                   "vsock0", VirtioVsock::kFirstGuestCid,
+                   VirtioVsock::Connections{.executor = b.executor, .host = b.vsock, .event_timer = b.timer()});
+             }),
       {"pv_vcpu_state", pv::VcpuState::kWindowBytes, [] { return make_unique<PvVcpuStateSubject>(); }},
       virtio("virtio_rng", [](Bench& b) { return make_unique<VirtioRng>("rng0", b.executor, b.entropy()); }),
   };
@@ -127,7 +134,7 @@ std::unique_ptr<Timer> Bench::timer() {
 }
 
 void Bench::stir(Random& random) {
-  switch (random() % 5) {
+  switch (random() % 6) {
     case 0:
       chars.type("some input");
       break;
@@ -139,6 +146,11 @@ void Bench::stir(Random& random) {
       break;
     case 3:
       net.arrive(FakeNetBackend::Packet(random() % 2000));
+      break;
+    case 4:
+      if (vsock.client() != nullptr && vsock.is_accepting()) {
+        vsock.dial(static_cast<uint32_t>(random() % 4));
+      }
       break;
     default:
       if (timer_ != nullptr && timer_->is_armed()) {

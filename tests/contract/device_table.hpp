@@ -23,6 +23,7 @@
 #include "tests/fakes/fake_net_backend.hpp"
 #include "tests/fakes/fake_ram.hpp"
 #include "tests/fakes/fake_timer.hpp"
+#include "tests/fakes/fake_vsock_host.hpp"
 #include "tests/fakes/memory_file.hpp"
 #include "vmm/lib/event_loop/event_loop.hpp"
 #include "vmm/lib/state/component.hpp"
@@ -53,6 +54,7 @@ class Bench : private PanicSink, private EntropySource, private PageDiscard {
   FakeClock clock{1'800'000'000'000'000'000};
   FakeCharBackend chars;
   FakeNetBackend net;
+  FakeVsockHost vsock;
 
  private:
   void on_panic() override {}

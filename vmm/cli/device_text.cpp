@@ -58,6 +58,26 @@ bool is_interface_name(std::string_view name) {
          });
 }
 
+Result<void> check_socket_path(std::string_view path) {
+  if (path.size() > kMaxSocketPathBytes) {
+    return fail(Errc::kInvalidArgument, "the path of a socket has {} bytes; at most {} are possible", path.size(),
+                kMaxSocketPathBytes);
+  }
+  return {};
+}
+
+Result<uint32_t> parse_cid(std::string_view text) {
+  constexpr uint32_t kFirstGuestCid = 3;
+  constexpr uint32_t kAnyCid = UINT32_MAX;
+  uint32_t cid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cid);
+  if (error != std::errc() || end != text.data() + text.size() || cid < kFirstGuestCid || cid == kAnyCid) {
+    return fail(Errc::kInvalidArgument, "cid {} is not a number between {} and {}", in_quotes(text), kFirstGuestCid,
+                kAnyCid - 1);
+  }
+  return cid;
+}
+
 Result<std::array<uint8_t, 6>> parse_mac(std::string_view text) {
   constexpr size_t kStride = 3;
   std::array<uint8_t, 6> mac{};
@@ -121,6 +141,25 @@ Result<NetSpec> parse_net(std::string_view text) {
   return net;
 }
 
+Result<VsockSpec> parse_vsock(std::string_view text) {
+  const std::vector<std::string> parts = split_at_commas(text);
+  VsockSpec vsock{.path = parts.front()};
+  if (vsock.path.empty()) {
+    return fail(Errc::kInvalidArgument, "{} has no PATH", in_quotes(text));
+  }
+  TANDEM_TRY(check_socket_path(vsock.path));
+  for (size_t index = 1; index < parts.size(); ++index) {
+    const auto cid = value_of(parts[index], "cid=");
+    if (!cid || index > 1) {
+      return fail(Errc::kInvalidArgument,
+                  "{} is no part of PATH[,cid=N], or is there twice; a comma in PATH is written twice",
+                  in_quotes(parts[index]));
+    }
+    vsock.guest_cid = TANDEM_TRY(parse_cid(*cid));
+  }
+  return vsock;
+}
+
 Result<ConsoleSpec> parse_console(std::string_view text) {
   using Kind = ConsoleSpec::Kind;
   if (text == "stdio" || text == "pty" || text == "none") {
@@ -136,9 +175,8 @@ Result<ConsoleSpec> parse_console(std::string_view text) {
   if (path.empty()) {
     return fail(Errc::kInvalidArgument, "{} has no PATH", in_quotes(text));
   }
-  if (socket && path.size() > kMaxSocketPathBytes) {
-    return fail(Errc::kInvalidArgument, "the path of a socket has {} bytes; at most {} are possible", path.size(),
-                kMaxSocketPathBytes);
+  if (socket) {
+    TANDEM_TRY(check_socket_path(path));
   }
   return ConsoleSpec{.kind = file ? Kind::kFile : Kind::kSocket, .path = std::string(path)};
 }

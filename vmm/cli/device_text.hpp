@@ -23,6 +23,9 @@ Result<DiskSpec> parse_disk(std::string_view text);
 /// tap=IF[,id=ID][,mac=M]; M is six pairs of hexadecimal digits with colons between them.
 Result<NetSpec> parse_net(std::string_view text);
 
+/// PATH[,cid=N]. A comma that belongs to PATH is written twice.
+Result<VsockSpec> parse_vsock(std::string_view text);
+
 /// stdio, pty, none, file=PATH or socket=PATH.
 Result<ConsoleSpec> parse_console(std::string_view text);
 

@@ -125,6 +125,11 @@ Result<void> apply_net(RunRequest& request, std::string_view text) {
   return {};
 }
 
+Result<void> apply_vsock(RunRequest& request, std::string_view text) {
+  request.spec.vsock = TANDEM_TRY(parse_vsock(text));
+  return {};
+}
+
 Result<void> apply_console(RunRequest& request, std::string_view text) {
   request.spec.console = TANDEM_TRY(parse_console(text));
   return {};
@@ -210,6 +215,11 @@ constexpr std::array kRunOptions{
               &apply_disk},
     RunOption{"net", Kind::kList, "tap=IF[,id=ID][,mac=M]", kDevices, "virtio-net on a tap interface; may be repeated",
               &apply_net},
+    RunOption{
+        "vsock", Kind::kText, "PATH[,cid=N]", kDevices,
+        "virtio-vsock: the socket PATH leads to the guest's ports, PATH_P serves the host's port P; the guest's CID "
+        "is N [3]",
+        &apply_vsock},
     RunOption{"console", Kind::kText, "BACKEND", kDevices,
               "first serial port (ttyAMA0): stdio, pty, file=PATH, socket=PATH or none [stdio]", &apply_console},
     RunOption{"hvc", Kind::kText, "BACKEND", kDevices, "virtio console (hvc0) on a BACKEND as above", &apply_hvc},
@@ -263,12 +273,23 @@ Result<void> check_consoles(const MachineSpec& spec) {
   return fail(Errc::kInvalidArgument, "--hvc: {} belongs to --console", in_quotes(spec.hvc->path));
 }
 
+/// A socket that two options name would be found busy only when the first has it.
+Result<void> check_vsock(const MachineSpec& spec) {
+  const auto is_taken = [&](const ConsoleSpec& console) {
+    return console.kind == ConsoleSpec::Kind::kSocket && console.path == spec.vsock->path;
+  };
+  if (spec.vsock && (is_taken(spec.console) || (spec.hvc && is_taken(*spec.hvc)))) {
+    return fail(Errc::kInvalidArgument, "--vsock: {} belongs to a console", in_quotes(spec.vsock->path));
+  }
+  return {};
+}
+
 Result<void> check_limits(const MachineSpec& spec) {
   if (spec.gic == GicChoice::kV2 && spec.vcpu_count > kMaxVcpusGicV2) {
     return fail(Errc::kInvalidArgument, "--cpus: {}, but a GICv2 has at most {}", spec.vcpu_count, kMaxVcpusGicV2);
   }
-  const size_t virtio_count =
-      spec.disks.size() + spec.nets.size() + (spec.hvc ? 1U : 0U) + (spec.balloon ? 1U : 0U) + (spec.rng ? 1U : 0U);
+  const size_t virtio_count = spec.disks.size() + spec.nets.size() + (spec.hvc ? 1U : 0U) + (spec.vsock ? 1U : 0U) +
+                              (spec.balloon ? 1U : 0U) + (spec.rng ? 1U : 0U);
   if (virtio_count > kMaxVirtioDevices) {
     return fail(Errc::kInvalidArgument, "{} virtio devices; a machine has at most {}", virtio_count, kMaxVirtioDevices);
   }
@@ -307,6 +328,7 @@ Result<RunRequest> make_run_request(const GivenOptions& given) {
   TANDEM_TRY(complete_ids(spec));
   TANDEM_TRY(check_taps(spec));
   TANDEM_TRY(check_consoles(spec));
+  TANDEM_TRY(check_vsock(spec));
   TANDEM_TRY(check_limits(spec));
   return request;
 }

@@ -9,6 +9,7 @@
 #include "devices/backend/host_entropy.hpp"
 #include "devices/backend/loop_timer.hpp"
 #include "devices/backend/tap.hpp"
+#include "devices/backend/unix_vsock_host.hpp"
 #include "devices/gpio_pl061/gpio_pl061.hpp"
 #include "devices/pvpanic/pvpanic.hpp"
 #include "devices/rtc_pl031/rtc_pl031.hpp"
@@ -19,6 +20,7 @@
 #include "devices/virtio_mmio/virtio_mmio.hpp"
 #include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
+#include "devices/virtio_vsock/virtio_vsock.hpp"
 #include "vmm/lib/clock/clock.hpp"
 #include "vmm/lib/log/log.hpp"
 #include "vmm/machine/board_fdt.hpp"
@@ -195,6 +197,9 @@ Result<void> DeviceSet::add_virtio_devices(const MachineSpec& spec) {
   if (spec.balloon) {
     TANDEM_TRY(add_balloon());
   }
+  if (spec.vsock) {
+    TANDEM_TRY(with_context(add_vsock(*spec.vsock), "--vsock"));
+  }
   return {};
 }
 
@@ -284,6 +289,22 @@ Result<void> DeviceSet::add_balloon() {
     devices::VirtioBalloon device;
   };
   return attach_virtio(std::make_unique<BalloonParts>(host_.loop, host_.ram));
+}
+
+Result<void> DeviceSet::add_vsock(const VsockSpec& vsock) {
+  struct VsockParts final : VirtioParts {
+    using VirtioParts::VirtioParts;
+    VirtioDevice& virtio() override { return *device; }
+    std::unique_ptr<devices::UnixVsockHost> host;
+    std::optional<devices::VirtioVsock> device;
+  };
+  auto parts = std::make_unique<VsockParts>(host_.loop);
+  parts->host = TANDEM_TRY(devices::UnixVsockHost::create(parts->executor, vsock.path));
+  auto timer = TANDEM_TRY(LoopTimer::create(parts->executor, LoopTimer::Base::kMonotonic));
+  parts->device.emplace("vsock0", vsock.guest_cid,
+                        devices::VirtioVsock::Connections{
+                            .executor = parts->executor, .host = *parts->host, .event_timer = std::move(timer)});
+  return attach_virtio(std::move(parts));
 }
 
 std::vector<Intid> DeviceSet::edge_interrupts() const {

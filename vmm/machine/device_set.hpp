@@ -77,6 +77,7 @@ class DeviceSet {
   Result<void> add_virtio_devices(const MachineSpec& spec);
   Result<void> add_disk(const DiskSpec& disk);
   Result<void> add_net(const NetSpec& net);
+  Result<void> add_vsock(const VsockSpec& vsock);
   Result<void> add_console(const ConsoleSpec& console);
   Result<void> add_rng();
   Result<void> add_balloon();

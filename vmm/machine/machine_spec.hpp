@@ -58,6 +58,13 @@ struct NetSpec {
   bool operator==(const NetSpec&) const = default;
 };
 
+/// `--vsock`.
+struct VsockSpec {
+  std::string path;        ///< Of the socket that leads to the guest's ports, at most 107 bytes.
+  uint32_t guest_cid = 3;  ///< From 3 on; the last number is no guest's.
+  bool operator==(const VsockSpec&) const = default;
+};
+
 /// What the boot loader gets.
 struct BootSpec {
   std::string kernel;   ///< Path.
@@ -89,6 +96,7 @@ struct MachineSpec {
   std::optional<ConsoleSpec> hvc;
   std::vector<DiskSpec> disks;
   std::vector<NetSpec> nets;
+  std::optional<VsockSpec> vsock;
   bool balloon = false;
   bool rng = true;
   bool operator==(const MachineSpec&) const = default;

@@ -54,6 +54,25 @@ INSTANTIATE_TEST_SUITE_P(
         GoodNet{"LongestName", "tap=abcdefghijklmno", {.tap = "abcdefghijklmno", .id = "", .mac = {}}}),
     [](const auto& row) { return row.param.name; });
 
+struct GoodVsock {
+  const char* name;
+  std::string text;
+  VsockSpec vsock;
+};
+
+class ParseVsockTest : public testing::TestWithParam<GoodVsock> {};
+
+TEST_P(ParseVsockTest, TextGivesVsock) { EXPECT_EQ(parse_vsock(GetParam().text).value(), GetParam().vsock); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Vsocks, ParseVsockTest,
+    testing::Values(GoodVsock{"Path", "/run/v", {.path = "/run/v", .guest_cid = 3}},
+                    GoodVsock{"Cid", "v,cid=42", {.path = "v", .guest_cid = 42}},
+                    GoodVsock{"LastCid", "v,cid=4294967294", {.path = "v", .guest_cid = 4294967294}},
+                    GoodVsock{"CommaInPath", "a,,cid=9", {.path = "a,cid=9", .guest_cid = 3}},
+                    GoodVsock{"LongestPath", std::string(107, 'v'), {.path = std::string(107, 'v'), .guest_cid = 3}}),
+    [](const auto& row) { return row.param.name; });
+
 struct GoodConsole {
   const char* name;
   std::string text;
@@ -133,6 +152,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"MacBroadcast", "tap=t,mac=ff:ff:ff:ff:ff:ff",
                 "mac 'ff:ff:ff:ff:ff:ff' is not the address of one station"},
         BadText{"MacZero", "tap=t,mac=00:00:00:00:00:00", "mac '00:00:00:00:00:00' is not the address of one station"}),
+    [](const auto& row) { return row.param.name; });
+
+class ParseVsockErrorTest : public testing::TestWithParam<BadText> {};
+
+TEST_P(ParseVsockErrorTest, TextIsRefused) {
+  EXPECT_EQ(parse_vsock(GetParam().text).error().message(), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Vsocks, ParseVsockErrorTest,
+    testing::Values(
+        BadText{"Empty", "", "'' has no PATH"}, BadText{"OnlyCid", ",cid=5", "',cid=5' has no PATH"},
+        BadText{"Path108", std::string(108, 'v'), "the path of a socket has 108 bytes; at most 107 are possible"},
+        BadText{"UnknownPart", "v,id=5",
+                "'id=5' is no part of PATH[,cid=N], or is there twice; a comma in PATH is written twice"},
+        BadText{"TwoCids", "v,cid=5,cid=6",
+                "'cid=6' is no part of PATH[,cid=N], or is there twice; a comma in PATH is written twice"},
+        BadText{"CidEmpty", "v,cid=", "cid '' is not a number between 3 and 4294967294"},
+        BadText{"CidOfTheHost", "v,cid=2", "cid '2' is not a number between 3 and 4294967294"},
+        BadText{"CidOfAny", "v,cid=4294967295", "cid '4294967295' is not a number between 3 and 4294967294"},
+        BadText{"CidBeyond32Bits", "v,cid=4294967299", "cid '4294967299' is not a number between 3 and 4294967294"},
+        BadText{"CidHex", "v,cid=0x5", "cid '0x5' is not a number between 3 and 4294967294"}),
     [](const auto& row) { return row.param.name; });
 
 class ParseConsoleErrorTest : public testing::TestWithParam<BadText> {};

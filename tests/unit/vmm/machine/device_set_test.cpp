@@ -2,6 +2,7 @@
 #include "vmm/machine/device_set.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -59,6 +60,24 @@ TEST_F(DeviceSetTest, ABalloonComesAfterTheRandomNumbers) {
   constexpr uint64_t kDeviceId = 8;
   EXPECT_EQ(set->bus().read(board::virtio_window(0).base().plus(kDeviceId).value(), 4), 4U);
   EXPECT_EQ(set->bus().read(board::virtio_window(1).base().plus(kDeviceId).value(), 4), 5U);
+}
+
+TEST_F(DeviceSetTest, ASocketDeviceComesLastAndItsSocketGoesWithIt) {
+  const std::string path = fmt::format("{}device-set-{}", testing::TempDir(), ::getpid());
+  MachineSpec spec = spec_without_console();
+  spec.balloon = true;
+  spec.vsock = VsockSpec{.path = path, .guest_cid = 42};
+  auto set = create(spec).value();
+  constexpr uint64_t kDeviceId = 8;
+  constexpr uint64_t kConfig = 0x100;
+  EXPECT_EQ(set->bus().read(board::virtio_window(2).base().plus(kDeviceId).value(), 4), 19U);
+  EXPECT_EQ(set->bus().read(board::virtio_window(2).base().plus(kConfig).value(), 4), 42U);
+  EXPECT_TRUE(std::filesystem::is_socket(path));
+  const auto second = create(spec);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().message(), "--vsock: " + path + ": another process listens there");
+  set.reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST_F(DeviceSetTest, EveryQueueHasADoorbellOfItsOwn) {

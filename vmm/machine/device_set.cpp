@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/machine/device_set.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "devices/backend/block_engine.hpp"
@@ -207,12 +208,15 @@ Result<void> DeviceSet::attach_virtio(std::unique_ptr<VirtioParts> parts) {
   if (virtio_slots_used_ == board::kVirtioSlots) {
     return fail(Errc::kOutOfRange, "more than {} virtio devices", board::kVirtioSlots);
   }
+  const std::string name = fmt::format("{}-transport", parts->virtio().name());
+  if (std::ranges::any_of(attached_, [&name](const Attached& other) { return other.component->name() == name; })) {
+    return fail(Errc::kInvalidArgument, "two devices have the id '{}'", parts->virtio().name());
+  }
   const unsigned slot = virtio_slots_used_++;
   const GuestRange window = board::virtio_window(slot);
   const Intid intid = board::virtio_irq(slot);
   VirtioMmio& transport =
-      parts->transport.emplace(fmt::format("{}-transport", parts->virtio().name()), IrqLine(host_.irqs, intid),
-                               parts->virtio(), host_.memory, parts->executor);
+      parts->transport.emplace(name, IrqLine(host_.irqs, intid), parts->virtio(), host_.memory, parts->executor);
   const GuestAddr doorbell = window.base().plus(VirtioMmio::doorbell_offset()).value();
   for (uint16_t queue = 0; queue < transport.queue_count(); ++queue) {
     UniqueFd event = TANDEM_TRY(create_eventfd());

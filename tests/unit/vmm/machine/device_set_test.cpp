@@ -121,6 +121,15 @@ TEST_F(DeviceSetTest, ADiskThatCannotBeOpenedLeavesTheFilesOfConsolesAlone) {
   EXPECT_GT(std::filesystem::file_size(old_log.path()), 0U);
 }
 
+TEST_F(DeviceSetTest, ADiskCannotHaveTheNameOfADeviceThatIsAlwaysThere) {
+  const fakes::MemoryFile image(std::string(4096, 'd'));
+  MachineSpec spec = spec_without_console();
+  spec.disks = {{.path = image.path(), .id = "rng0", .read_only = false}};
+  const auto set = create(spec);
+  ASSERT_FALSE(set);
+  EXPECT_EQ(set.error().message(), "two devices have the id 'rng0'");
+}
+
 TEST_F(DeviceSetTest, APanicEventIsACrashOfTheMachine) {
   const auto set = create(spec_without_console()).value();
   set->bus().write(board::kPvpanic.base(), 1, 1);

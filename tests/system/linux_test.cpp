@@ -12,38 +12,23 @@
 
 #include "tests/harness/capabilities.hpp"
 #include "tests/harness/child_process.hpp"
+#include "tests/system/guest_fixture.hpp"
 
 namespace tandem::tests {
 namespace {
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  EXPECT_NE(value, nullptr) << name << " is set by scripts/test";
-  return value == nullptr ? "" : value;
-}
-
 /// Runs a command of the host that prepares a test.
 void prepare(const std::string& command) { ASSERT_EQ(std::system(command.c_str()), 0) << command; }
-
-/// A guest that takes longer hangs. Tens of seconds are usual on an idle machine.
-constexpr ChildProcess::Seconds kLimit{1200};
 
 /// One boot of Linux: what it is to do, and with how much.
 struct LinuxBoot {
   std::string commands;  ///< For sh in the guest; no double quotes. Their output begins a line.
   unsigned vcpu_count = 1;
   std::string memory = "256M";
-  std::string parameters = {};            ///< More words of the kernel command line.
-  std::vector<std::string> options = {};  ///< More options of `tandem run`.
-  ChildProcess::Seconds limit = kLimit;   ///< A guest that takes longer hangs.
+  std::string parameters = {};               ///< More words of the kernel command line.
+  std::vector<std::string> options = {};     ///< More options of `tandem run`.
+  ChildProcess::Seconds limit = kHangLimit;  ///< A guest that takes longer hangs.
 };
-
-/// Begins every kernel command line. The kernel is not to complain about how long something takes: a busy machine
-/// provokes that. A guest that hangs is found by the time limit. It prints what is wrong only: in an emulated host a
-/// guest's every character takes most of a millisecond, which for all messages is longer than the rest of a boot.
-const std::string kParameters =
-    "console=ttyAMA0 quiet nowatchdog rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0 "
-    "sysctl.kernel.hung_task_timeout_secs=0 ";
 
 std::vector<std::string> run_command(const LinuxBoot& boot) {
   std::vector<std::string> command{
@@ -52,16 +37,9 @@ std::vector<std::string> run_command(const LinuxBoot& boot) {
       "--initrd",  variable("TANDEM_GUEST_INITRAMFS"),
       "--cpus",    std::to_string(boot.vcpu_count),
       "--memory",  boot.memory,
-      "--cmdline", kParameters + boot.parameters + " tandem.exec=\"echo; " + boot.commands + "\""};
+      "--cmdline", kKernelParameters + boot.parameters + " tandem.exec=\"echo; " + boot.commands + "\""};
   command.insert(command.end(), boot.options.begin(), boot.options.end());
   return command;
-}
-
-/// Words that no healthy guest's console has.
-void expect_healthy(const std::string& console) {
-  for (const char* const word : {"Oops", "BUG:", "Kernel panic", "Call trace:"}) {
-    EXPECT_EQ(console.find(word), std::string::npos) << word << " in:\n" << console;
-  }
 }
 
 /// Boots, waits for the guest to power itself off, and returns its console.
@@ -123,7 +101,7 @@ TEST_F(LinuxTest, FourCpusADiskAndANetworkWork) {
 }
 
 /// How many CPUs a guest with `vcpu_count` vCPUs says are online.
-unsigned long online_cpus(unsigned vcpu_count, ChildProcess::Seconds limit = kLimit) {
+unsigned long online_cpus(unsigned vcpu_count, ChildProcess::Seconds limit = kHangLimit) {
   const std::string label = "\nCPUS ";
   const std::string console =
       console_of({.commands = "echo CPUS $(nproc)", .vcpu_count = vcpu_count, .memory = "512M", .limit = limit});
@@ -158,7 +136,7 @@ TEST_F(LinuxTest, RebootStartsAgainInPlace) {
                        .options = {"--disk", "/tmp/disk.img"}};
   ChildProcess tandem(run_command(boot));
   tandem.close_input();
-  EXPECT_EQ(tandem.wait(kLimit), 0) << tandem.output() << tandem.errors();
+  EXPECT_EQ(tandem.wait(kHangLimit), 0) << tandem.output() << tandem.errors();
   EXPECT_EQ(occurrences(tandem.output(), "\nFIRST boot"), 1U) << tandem.output();
   EXPECT_EQ(occurrences(tandem.output(), "\nSECOND boot"), 1U) << tandem.output();
   EXPECT_NE(tandem.errors().find("guest reset 1 (SYSTEM_RESET"), std::string::npos) << tandem.errors();
@@ -171,7 +149,7 @@ TEST_F(LinuxTest, APanicEndsWithStatusThreeAndOneLine) {
   }
   ChildProcess tandem(run_command({.commands = "echo c > /proc/sysrq-trigger", .options = {"--log-level", "warn"}}));
   tandem.close_input();
-  EXPECT_EQ(tandem.wait(kLimit), 3) << tandem.output();
+  EXPECT_EQ(tandem.wait(kHangLimit), 3) << tandem.output();
   EXPECT_EQ(tandem.errors(), "tandem: run: the guest's kernel panicked\n");
 }
 
@@ -252,7 +230,7 @@ TEST_F(LinuxTest, TheBalloonAndTheSecondConsoleHaveTheirDrivers) {
 TEST_F(LinuxTest, TheVmmItselfNeedsLittleMemory) {
   const unsigned memory_mib = guest_kernel().least_memory_mib;
   ChildProcess tandem(run_command({.commands = "echo UP; sleep 1000", .memory = std::to_string(memory_mib) + "M"}));
-  ASSERT_TRUE(tandem.wait_for("\nUP", 0, kLimit)) << tandem.output() << tandem.errors();
+  ASSERT_TRUE(tandem.wait_for("\nUP", 0, kHangLimit)) << tandem.output() << tandem.errors();
   // All that is private and anonymous, but for the one mapping that is the guest's RAM.
   std::ifstream maps("/proc/" + std::to_string(tandem.pid()) + "/smaps");
   size_t anonymous_kib = 0;

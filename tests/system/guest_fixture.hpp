@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/harness/child_process.hpp"
+
+namespace tandem::tests {
+
+/// A guest that takes longer to boot, or a command that takes longer to end, hangs.
+inline constexpr ChildProcess::Seconds kHangLimit{1200};
+
+/// One boot of Linux with the guest agent in it.
+struct GuestOptions {
+  unsigned vcpu_count = 1;
+  std::string memory = "256M";
+  std::string parameters = {};            ///< More words of the kernel command line.
+  std::vector<std::string> options = {};  ///< More options of `tandem run`.
+};
+
+/// How a command ended.
+struct CommandResult {
+  std::optional<int> status{};  ///< Nothing: it hung.
+  std::string output{};
+  std::string errors{};
+};
+
+/// Begins every kernel command line. The kernel is not to complain about how long something takes: a busy machine
+/// provokes that. A guest that hangs is found by the time limit. It prints what is wrong only: in an emulated host a
+/// guest's every character takes most of a millisecond, which for all messages is longer than the rest of a boot.
+extern const std::string kKernelParameters;
+
+/// A variable that scripts/test sets.
+std::string variable(const char* name);
+
+/// Holds a console to what no healthy guest prints: oops, lockup, RCU stall, hung task, panic.
+void expect_healthy(const std::string& console);
+
+/// Runs a command of the host to its end.
+CommandResult run_on_host(const std::vector<std::string>& command, std::string_view input = {});
+
+/// A Linux guest, started by `tandem run` and spoken to by `tandem agent`.
+class LinuxGuest {
+ public:
+  /// @param folder  where its socket and its console go; exists.
+  LinuxGuest(const GuestOptions& options, std::string folder);
+
+  /// The Unix socket of its vsock device.
+  [[nodiscard]] std::string vsock() const { return folder_ + "/vsock"; }
+  /// What `tandem agent` is called with before `arguments`.
+  [[nodiscard]] std::vector<std::string> agent_command(const std::vector<std::string>& arguments) const;
+
+  /// Waits until the agent answers. @return false: it does not.
+  bool wait_for_agent();
+  /// `tandem agent VM ARGUMENTS…`
+  CommandResult agent(const std::vector<std::string>& arguments, std::string_view input = {});
+  /// Runs a shell script in the guest.
+  CommandResult run(const std::string& script, std::string_view input = {});
+
+  /// Makes the guest power off, and waits for the end of the VM. @return its exit status.
+  std::optional<int> power_off();
+
+  /// All that came from the console so far.
+  [[nodiscard]] std::string console() const;
+  ChildProcess& vmm() { return vmm_; }
+
+ private:
+  std::string folder_;
+  ChildProcess vmm_;
+};
+
+/// Tests that share one guest: it boots before the first, and has to be healthy, and power off well, after the last.
+/// If one failed, its console and the VMM's log are kept, and their place is printed.
+class SharedGuestTest : public testing::Test {
+ protected:
+  static void boot(const GuestOptions& options);
+  static void TearDownTestSuite();
+  void SetUp() override;
+
+  static LinuxGuest& guest() { return *guest_; }
+  static const std::string& folder() { return folder_; }
+
+ private:
+  static void keep_logs();
+  static std::string folder_;
+  static std::unique_ptr<LinuxGuest> guest_;
+};
+
+}  // namespace tandem::tests

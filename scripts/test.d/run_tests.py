@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,11 +47,15 @@ class Testbed:
 
 @dataclass(frozen=True)
 class Label:
-    """What `scripts/test NAME` runs. Scripts are patterns of paths from the top of the tree."""
+    """What `scripts/test NAME` runs. Scripts are patterns of paths from the top of the tree.
+
+    Testbeds run one after the other, or, where no test looks at how its CPUs are shared, `side_by_side`.
+    """
 
     name: str
     native: bool = False
     testbeds: tuple = ()
+    side_by_side: bool = False
     scripts: tuple = ()
     only_by_name: bool = False
     tests_of: tuple = ()  # ctest labels whose tests run in the testbeds; the label itself by default
@@ -79,6 +84,7 @@ LABELS = (
     Label(
         "system",
         presets=("arm64",),
+        side_by_side=True,
         testbeds=(
             Testbed("stock", ("--cpu", "max", "--kernel", "stock"), "-Soak*", guest_kernel="stock"),
             Testbed("stock-16k", ("--kernel", "stock-16k"), "LinuxTest.FourCpus*", guest_kernel="stock-16k"),
@@ -242,8 +248,9 @@ def run_label(label):
     tally = Tally()
     if label.native:
         tally.add(run_native(label))
-    for testbed in label.testbeds:
-        tally.add(run_in_testbed(label, testbed))
+    with ThreadPoolExecutor(os.cpu_count() if label.side_by_side else 1) as pool:
+        for tally_of_one in pool.map(lambda testbed: run_in_testbed(label, testbed), label.testbeds):
+            tally.add(tally_of_one)
     for pattern in label.scripts:
         for path in sorted(glob.glob(str(TOP / pattern))):
             run_script(Path(path), tally)

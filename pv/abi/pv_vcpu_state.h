@@ -10,12 +10,14 @@
 #include <linux/types.h>
 
 /*
- * SMC64 fast calls in the vendor-specific hypervisor service range, by HVC; the same by SMC is NOT_SUPPORTED. The
- * result is in x0, all other registers are preserved.
+ * SMC64 fast calls in the vendor-specific hypervisor service range, by HVC; the same by SMC is
+ * NOT_SUPPORTED. The result is in x0, all other registers are preserved.
  *
  * FEATURES  w1: a function. SUCCESS if it is one of these three, else NOT_SUPPORTED.
- * INIT      Activates the calling vCPU's record, from 0 on; nothing if it is active. The address of the record.
- * RELEASE   Deactivates the calling vCPU's record, which becomes 0; nothing if it is not active. SUCCESS.
+ * INIT      Activates the calling vCPU's record, from 0 on; nothing if it is active. The address of
+ *           the record.
+ * RELEASE   Deactivates the calling vCPU's record, which becomes 0; nothing if it is not active.
+ *           SUCCESS.
  */
 #define PV_VCPU_STATE_FEATURES	0xC6000060U
 #define PV_VCPU_STATE_INIT	0xC6000061U
@@ -27,8 +29,9 @@
 #define PV_VCPU_STATE_NOT_SUPPORTED	(-1)
 
 /*
- * Device tree: a node under the root whose reg is the region, with the distance between the records of neighbouring
- * vCPUs and the number of the first call. A vCPU's record is at the address that its INIT returns.
+ * Device tree: a node under the root whose reg is the region, with the distance between the records
+ * of neighbouring vCPUs and the number of the first call. A vCPU's record is at the address that
+ * its INIT returns.
  */
 #define PV_VCPU_STATE_DT_NODE		"pv-vcpu-state"
 #define PV_VCPU_STATE_DT_COMPATIBLE	"tandem,pv-vcpu-state-1.0"
@@ -47,18 +50,21 @@ struct pv_vcpu_state_record {
 
 #define PV_VCPU_STATE_RECORD_BYTES	64
 
-#ifdef __cplusplus
-#define PV_VCPU_STATE_ASSERT(condition) static_assert(condition, #condition)
-#else
-#define PV_VCPU_STATE_ASSERT(condition) _Static_assert(condition, #condition)
-#endif
+/*
+ * The layout, in a way that every C and C++ takes: there is no such array, but a compiler refuses
+ * its length where a field is elsewhere.
+ */
+#define PV_VCPU_STATE_AT(field, offset) \
+	(__builtin_offsetof(struct pv_vcpu_state_record, field) == (offset))
+#define PV_VCPU_STATE_LAYOUT \
+	(PV_VCPU_STATE_AT(revision, 0) && \
+	 PV_VCPU_STATE_AT(attributes, 4) && \
+	 PV_VCPU_STATE_AT(preempted, 8) && \
+	 PV_VCPU_STATE_AT(reserved, 12) && \
+	 PV_VCPU_STATE_AT(preempt_count, 16) && \
+	 PV_VCPU_STATE_AT(padding, 24) && \
+	 sizeof(struct pv_vcpu_state_record) == PV_VCPU_STATE_RECORD_BYTES)
 
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, revision) == 0);
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, attributes) == 4);
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, preempted) == 8);
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, reserved) == 12);
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, preempt_count) == 16);
-PV_VCPU_STATE_ASSERT(__builtin_offsetof(struct pv_vcpu_state_record, padding) == 24);
-PV_VCPU_STATE_ASSERT(sizeof(struct pv_vcpu_state_record) == PV_VCPU_STATE_RECORD_BYTES);
+extern char pv_vcpu_state_layout[PV_VCPU_STATE_LAYOUT ? 1 : -1];
 
 #endif /* PV_VCPU_STATE_H */

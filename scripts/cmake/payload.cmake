@@ -16,7 +16,7 @@ function(tandem_payload name)
   endif()
   target_compile_options(payload_${name} PRIVATE ${payload_flags})
   target_link_options(payload_${name} PRIVATE -nostdlib -static-pie -Wl,--no-dynamic-linker -Wl,-z,notext
-    -Wl,-T,${payload_script} -Wl,--build-id=none -Wl,--no-warn-rwx-segments)
+    -T${payload_script} -Wl,--build-id=none -Wl,--no-warn-rwx-segments)
   set_target_properties(payload_${name} PROPERTIES LINK_DEPENDS ${payload_script})
   set(image ${CMAKE_CURRENT_BINARY_DIR}/payloads/${name}.img)
   add_custom_command(OUTPUT ${image}

@@ -4,7 +4,8 @@
 
 tandem_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly tandem_top
-readonly tandem_cache="${XDG_CACHE_HOME:-$HOME/.cache}/tandem"
+# Without HOME, as services start, bash takes ~ from the user database.
+readonly tandem_cache="${XDG_CACHE_HOME:-${HOME:-$(unset HOME && echo ~)}/.cache}/tandem"
 readonly tandem_program="${0##*/}"
 
 # say TEXT…: progress, on stderr so that stdout carries results only.

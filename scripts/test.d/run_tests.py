@@ -49,7 +49,7 @@ class Testbed:
 class Label:
     """What `scripts/test NAME` runs. Scripts are patterns of paths from the top of the tree.
 
-    Testbeds run one after the other, or, where no test looks at how its CPUs are shared, `side_by_side`.
+    Testbeds and scripts run one after the other, or, where none looks at how CPUs are shared, `side_by_side`.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Label:
 
 
 LABELS = (
-    Label("check", scripts=("scripts/check_*", "tests/scripts/*_test")),
+    Label("check", side_by_side=True, scripts=("scripts/check_*", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",)),
     Label("contract", native=True, presets=("host",)),
     Label("package", presets=("arm64",), scripts=("tests/package/*_test",)),
@@ -220,12 +220,12 @@ def _stream(command, environment, name, log_path):
     return statuses
 
 
-def run_script(path, tally):
+def run_script(path):
     """Runs a script that prints `ok: NAME`, `FAILED: NAME...` or `skipped: NAME...`; one that prints none is one case."""
     name = str(path.relative_to(TOP))
     run = subprocess.run([path], cwd=TOP, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     output = run.stdout + run.stderr
-    ran_before, failed_before = tally.ran(), tally.failed
+    tally = Tally()
     for line in run.stdout.splitlines():
         kind, _, text = line.partition(": ")
         if kind == "ok":
@@ -234,12 +234,13 @@ def run_script(path, tally):
             tally.fail(f"{name}: {text}", "")
         elif kind == "skipped":
             tally.skip(f"{name}: {text}")
-    if tally.ran() == ran_before and run.returncode == 0:
+    if not tally.ran() and run.returncode == 0:
         tally.passed += 1
-    elif run.returncode != 0 and tally.failed == failed_before:
+    elif run.returncode != 0 and not tally.failed:
         tally.fail(name, f"exit status {run.returncode}\n{output}")
-    elif tally.failed != failed_before:
+    elif tally.failed:
         show(f"{name}:\n{output}")
+    return tally
 
 
 def run_label(label):
@@ -249,11 +250,10 @@ def run_label(label):
     if label.native:
         tally.add(run_native(label))
     with ThreadPoolExecutor(os.cpu_count() if label.side_by_side else 1) as pool:
-        for tally_of_one in pool.map(lambda testbed: run_in_testbed(label, testbed), label.testbeds):
-            tally.add(tally_of_one)
-    for pattern in label.scripts:
-        for path in sorted(glob.glob(str(TOP / pattern))):
-            run_script(Path(path), tally)
+        of_testbeds = pool.map(lambda testbed: run_in_testbed(label, testbed), label.testbeds)
+        paths = [Path(path) for pattern in label.scripts for path in sorted(glob.glob(str(TOP / pattern)))]
+        for one in (*of_testbeds, *pool.map(run_script, paths)):
+            tally.add(one)
     if tally.ran() == 0:
         tally.fail(label.name, "no test ran: there is none with this label")
     for name, text in tally.failures:

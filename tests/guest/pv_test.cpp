@@ -229,7 +229,7 @@ class PvCountTest : public PvTest {
 };
 
 TEST_F(PvCountTest, PreemptCountIsWhatTheHostCounts) {
-  ASSERT_NO_FATAL_FAILURE(start_count("switches=400"));
+  ASSERT_NO_FATAL_FAILURE(start_count("switches=1200"));
   compare(tandem_->pid());
 }
 
@@ -247,7 +247,7 @@ TEST_F(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
 }
 
 TEST_F(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {
-  ASSERT_NO_FATAL_FAILURE(start_count("switches=400", {"unshare", "-p", "-f"}));
+  ASSERT_NO_FATAL_FAILURE(start_count("switches=1200", {"unshare", "-p", "-f"}));
   const std::optional<pid_t> process = only_child(tandem_->pid());
   ASSERT_TRUE(process);
   const KillAtEnd guard(*process);

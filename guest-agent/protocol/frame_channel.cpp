@@ -5,10 +5,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <limits>
 
 namespace tandem::agent {
 namespace {
@@ -20,15 +18,6 @@ bool is_end_of_connection(int os_error) {
 }
 
 }  // namespace
-
-int Deadline::poll_timeout_ms() const {
-  if (!at_) {
-    return -1;
-  }
-  using std::chrono::milliseconds;
-  const auto left = std::chrono::ceil<milliseconds>(*at_ - Clock::now()).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max()));
-}
 
 Result<Message> message_in(Frame frame) {
   if (frame.kind != FrameKind::kMessage) {

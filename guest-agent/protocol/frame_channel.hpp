@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -9,26 +8,13 @@
 
 #include "guest-agent/protocol/frame.hpp"
 #include "guest-agent/protocol/message.hpp"
+#include "vmm/lib/deadline/deadline.hpp"
 #include "vmm/lib/result/result.hpp"
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 
 namespace tandem::agent {
 
-/// When to give up waiting.
-class Deadline {
- public:
-  using Clock = std::chrono::steady_clock;
-  /// Never.
-  Deadline() = default;
-  explicit Deadline(Clock::duration from_now) : at_(Clock::now() + from_now) {}
-
-  [[nodiscard]] bool has_passed() const { return at_ && Clock::now() >= *at_; }
-  /// What poll(2) takes: milliseconds until then, rounded up; -1 for never.
-  [[nodiscard]] int poll_timeout_ms() const;
-
- private:
-  std::optional<Clock::time_point> at_;
-};
+using tandem::Deadline;
 
 /// The message in a frame. @errors  Errc::kCorrupt: there is none.
 Result<Message> message_in(Frame frame);

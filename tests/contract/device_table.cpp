@@ -15,6 +15,7 @@
 #include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
 #include "devices/virtio_vsock/virtio_vsock.hpp"
+#include "devices/vmgenid/vmgenid.hpp"
 #include "pv/host/vcpu_state.hpp"
 #include "tests/fakes/fake_block_engine.hpp"
 #include "tests/fakes/fake_vcpu_state_backend.hpp"
@@ -110,6 +111,7 @@ std::vector<DeviceRow> device_table() {
       row<RtcPl031>("rtc_pl031", [](Bench& b) { return make_unique<RtcPl031>("rtc0", b.irq(), b.clock, b.timer()); }),
       row<GpioPl061>("gpio_pl061", [](Bench& b) { return make_unique<GpioPl061>("gpio0", b.irq(), b.timer()); }),
       row<PvPanic>("pvpanic", [](Bench& b) { return make_unique<PvPanic>("pvpanic0", b.panic_sink()); }),
+      row<VmGenId>("vmgenid", [](Bench& b) { return VmGenId::create("vmgenid", b.irq(), b.entropy()).value(); }),
       virtio("virtio_blk",
              [](Bench& b) { return VirtioBlk::create("disk0", "serial", b.block_engine(), b.executor).value(); }),
       virtio("virtio_net", [](Bench& b) { return make_unique<VirtioNet>("net0", kMac, b.executor, b.net); }),

@@ -102,6 +102,7 @@ void payload_main(void) {
   sweep_nodes("arm,pl031", true, 1);
   sweep_nodes("arm,pl061", true, 1);
   sweep_nodes("qemu,pvpanic-mmio", false, 1);  // a write of its bits ends the machine: see pvpanic.c
+  sweep_nodes("microsoft,vmgenid", true, 1);
   sweep_nodes("virtio,mmio", true, 4);
   sweep_nodes("arm,gic-v3", false, 1);
   sweep_nodes("arm,gic-v3-its", false, 1);

@@ -22,6 +22,7 @@ inline constexpr auto kPvpanic = GuestRange::fixed(0x0903'0000, 0x1000);
 inline constexpr Intid kUartIrq = Intid::spi(1);
 inline constexpr Intid kRtcIrq = Intid::spi(2);
 inline constexpr Intid kGpioIrq = Intid::spi(3);
+inline constexpr Intid kVmGenIdIrq = Intid::spi(4);
 
 inline constexpr unsigned kVirtioSlots = 128;
 inline constexpr uint64_t kVirtioBase = 0x0a00'0000;
@@ -34,6 +35,7 @@ constexpr Intid virtio_irq(unsigned slot) { return Intid::spi(16 + slot); }
 
 inline constexpr auto kPvVcpuState = GuestRange::fixed(0x0b00'0000, 0x1'0000);
 inline constexpr auto kPvTime = GuestRange::fixed(0x0b01'0000, 0x1'0000);
+inline constexpr auto kVmGenId = GuestRange::fixed(0x0b02'0000, 0x1'0000);
 
 inline constexpr uint64_t kGicrBase = 0x1000'0000;
 inline constexpr uint64_t kGicrBytesPerVcpu = 0x2'0000;

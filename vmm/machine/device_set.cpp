@@ -22,6 +22,7 @@
 #include "devices/virtio_net/virtio_net.hpp"
 #include "devices/virtio_rng/virtio_rng.hpp"
 #include "devices/virtio_vsock/virtio_vsock.hpp"
+#include "devices/vmgenid/vmgenid.hpp"
 #include "vmm/lib/clock/clock.hpp"
 #include "vmm/lib/log/log.hpp"
 #include "vmm/machine/board_fdt.hpp"
@@ -55,6 +56,12 @@ struct DeviceSet::VirtioParts : Parts {
   std::optional<VirtioMmio> transport;
   std::vector<UniqueFd> doorbells;                 // by queue
   std::vector<EventLoop::Watch> doorbell_watches;  // after doorbells: they end before the descriptors are closed
+};
+
+struct DeviceSet::VmGenIdParts final : Parts {
+  using Parts::Parts;
+  devices::HostEntropy entropy;
+  std::unique_ptr<devices::VmGenId> device;
 };
 
 namespace {
@@ -118,7 +125,8 @@ Result<void> DeviceSet::add_platform_devices(const MachineSpec& spec) {
   TANDEM_TRY(add_uart(spec.console));
   TANDEM_TRY(add_rtc());
   TANDEM_TRY(add_power_key());
-  return add_pvpanic();
+  TANDEM_TRY(add_pvpanic());
+  return add_vmgenid();
 }
 
 Result<void> DeviceSet::add_uart(const ConsoleSpec& console) {
@@ -179,6 +187,17 @@ Result<void> DeviceSet::add_pvpanic() {
   auto& device = parts->device;
   return attach(std::move(parts), device, board::kPvpanic,
                 [&device](FdtNode& root) { root.add_child(device.describe(board::kPvpanic)); });
+}
+
+Result<void> DeviceSet::add_vmgenid() {
+  auto parts = std::make_unique<VmGenIdParts>(host_.loop);
+  parts->device =
+      TANDEM_TRY(devices::VmGenId::create("vmgenid", IrqLine(host_.irqs, board::kVmGenIdIrq), parts->entropy));
+  auto& device = *parts->device;
+  vmgenid_ = parts.get();
+  return attach(std::move(parts), device, board::kVmGenId, [&device](FdtNode& root) {
+    root.add_child(device.describe(place(board::kVmGenId, board::kVmGenIdIrq)));
+  });
 }
 
 /// The order is ABI: it gives each device its slot.
@@ -317,6 +336,15 @@ std::vector<Intid> DeviceSet::edge_interrupts() const {
     intids.push_back(board::virtio_irq(slot));
   }
   return intids;
+}
+
+std::vector<DeviceSet::ReadOnlyMemory> DeviceSet::read_only_memory() const {
+  return {{.range = board::kVmGenId, .host = vmgenid_->device->memory()}};
+}
+
+Result<void> DeviceSet::renew_generation() {
+  const std::lock_guard lock(vmgenid_->executor.mutex());
+  return vmgenid_->device->renew();
 }
 
 void DeviceSet::describe(FdtNode& root) const {

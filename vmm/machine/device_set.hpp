@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ class DeviceSet {
   [[nodiscard]] devices::MmioBus& bus() { return bus_; }
   /// Interrupts that `IrqSink::pulse` will be called with.
   [[nodiscard]] std::vector<devices::Intid> edge_interrupts() const;
+
+  /// Memory of a device's own that the guest may only read.
+  struct ReadOnlyMemory {
+    GuestRange range;
+    std::span<std::byte> host;  ///< As long as `range`; stays where it is for the set's life.
+  };
+  [[nodiscard]] std::vector<ReadOnlyMemory> read_only_memory() const;
   /// Adds the node of every device to `root`.
   void describe(devices::FdtNode& root) const;
 
@@ -52,11 +60,16 @@ class DeviceSet {
   Result<void> resume();
   Result<void> reset();
 
+  /// Tells the guest that it is a copy: others may go on from the same state.
+  /// @pre every vCPU is parked, and the interrupt controller restored.
+  Result<void> renew_generation();
+
  private:
   /// A device and what it owns on the host's side, under one mutex.
   struct Parts;
   /// Parts of a device behind a virtio transport.
   struct VirtioParts;
+  struct VmGenIdParts;
 
   /// Adds a device's nodes to the root.
   using Describe = std::function<void(devices::FdtNode& root)>;
@@ -74,6 +87,7 @@ class DeviceSet {
   Result<void> add_rtc();
   Result<void> add_power_key();
   Result<void> add_pvpanic();
+  Result<void> add_vmgenid();
   Result<void> add_virtio_devices(const MachineSpec& spec);
   Result<void> add_disk(const DiskSpec& disk);
   Result<void> add_net(const NetSpec& net);
@@ -93,6 +107,7 @@ class DeviceSet {
   devices::MmioBus bus_;
   std::vector<std::unique_ptr<Parts>> parts_;
   std::vector<Attached> attached_;
+  VmGenIdParts* vmgenid_ = nullptr;  // of parts_
   unsigned virtio_slots_used_ = 0;
 };
 

@@ -153,6 +153,9 @@ Result<void> Machine::create_devices() {
   for (const devices::Intid intid : devices_->edge_interrupts()) {
     TANDEM_TRY(vm_->connect_edge(intid));
   }
+  for (const auto& [range, host] : devices_->read_only_memory()) {
+    TANDEM_TRY(vm_->add_memory(range, host, KvmVm::MemoryAccess::kReadOnly));
+  }
   return {};
 }
 

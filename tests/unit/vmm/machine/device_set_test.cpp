@@ -98,8 +98,8 @@ TEST_F(DeviceSetTest, EveryDeviceHasANode) {
   const auto set = create(spec_without_console()).value();
   devices::FdtNode root("");
   set->describe(root);
-  for (const std::string_view name :
-       {"serial@9000000", "rtc@9010000", "gpio@9020000", "gpio-keys", "pvpanic@9030000", "virtio_mmio@a000000"}) {
+  for (const std::string_view name : {"serial@9000000", "rtc@9010000", "gpio@9020000", "gpio-keys", "pvpanic@9030000",
+                                      "rng@b020000", "virtio_mmio@a000000"}) {
     EXPECT_TRUE(std::ranges::any_of(root.children(), [&](const auto& child) { return child.name() == name; })) << name;
   }
 }
@@ -144,6 +144,18 @@ TEST_F(DeviceSetTest, AFloodOfCrashKernelEventsIsNoFloodOfLines) {
   }
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::ranges::count(lines, '\n'), 10) << lines;  // the 1st, 2nd, 4th, …, 512th
+}
+
+TEST_F(DeviceSetTest, ANewGenerationIsInTheGuestsMemoryAndInterruptsIt) {
+  const auto set = create(spec_without_console()).value();
+  const auto slots = set->read_only_memory();
+  ASSERT_EQ(slots.size(), 1U);
+  EXPECT_EQ(slots[0].range.base(), GuestAddr(0x0b02'0000));
+  EXPECT_EQ(slots[0].host.size(), slots[0].range.size());
+  const std::vector<std::byte> before(slots[0].host.begin(), slots[0].host.end());
+  ASSERT_TRUE(set->renew_generation());
+  EXPECT_FALSE(std::ranges::equal(slots[0].host, before));
+  EXPECT_EQ(irqs_.edge_count(devices::Intid::spi(4)), 1U);
 }
 
 TEST_F(DeviceSetTest, AnInterfaceThatIsNotThereIsAnErrorThatNamesIt) {

@@ -7,7 +7,7 @@ install(CODE "set(CMAKE_INSTALL_DO_STRIP ON)")
 # The libraries that are linked into the programs ask for their notices to go with them: those of the packages they
 # come from.
 set(linked_packages libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev liburing-dev libfdt-dev zlib1g-dev
-  libzstd-dev libc6-dev* libstdc++-*-dev*)
+  libzstd-dev libxxhash-dev libc6-dev* libstdc++-*-dev*)
 set(notices "")
 foreach(package IN LISTS linked_packages)
   file(GLOB files LIST_DIRECTORIES FALSE /usr/share/doc/${package}/copyright)

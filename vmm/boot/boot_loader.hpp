@@ -6,9 +6,9 @@
 
 #include "vmm/boot/boot_layout.hpp"
 #include "vmm/boot/kernel_image.hpp"
-#include "vmm/boot/sealed_image.hpp"
 #include "vmm/lib/guest_memory/guest_memory.hpp"
 #include "vmm/lib/result/result.hpp"
+#include "vmm/lib/sealed_image/sealed_image.hpp"
 
 namespace tandem::boot {
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "vmm/boot/image_format.hpp"
-#include "vmm/boot/sealed_image.hpp"
 #include "vmm/lib/regular_file/regular_file.hpp"
 #include "vmm/lib/result/result.hpp"
+#include "vmm/lib/sealed_image/sealed_image.hpp"
 
 namespace tandem::boot {
 

@@ -9,7 +9,7 @@ namespace tandem {
 
 Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
   boot::KernelImage kernel = TANDEM_TRY(boot::load_kernel_image(spec.boot.kernel));
-  std::optional<boot::SealedImage> initrd;
+  std::optional<SealedImage> initrd;
   if (!spec.boot.initrd.empty()) {
     initrd = TANDEM_TRY(boot::load_initrd(spec.boot.initrd, spec.memory_bytes));
   }

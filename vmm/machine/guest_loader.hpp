@@ -39,15 +39,15 @@ class GuestLoader {
     boot::BootLayout layout;
     std::vector<std::byte> device_tree;
   };
-  GuestLoader(BootSpec spec, boot::KernelImage kernel, std::optional<boot::SealedImage> initrd)
+  GuestLoader(BootSpec spec, boot::KernelImage kernel, std::optional<SealedImage> initrd)
       : spec_(std::move(spec)), kernel_(std::move(kernel)), initrd_(std::move(initrd)) {}
   [[nodiscard]] Result<void> check_fit(uint64_t memory_bytes) const;
   [[nodiscard]] Result<Plan> plan(const devices::FdtNode& hardware, GuestRange ram) const;
-  [[nodiscard]] const boot::SealedImage* initrd() const { return initrd_ ? &*initrd_ : nullptr; }
+  [[nodiscard]] const SealedImage* initrd() const { return initrd_ ? &*initrd_ : nullptr; }
 
   BootSpec spec_;
   boot::KernelImage kernel_;
-  std::optional<boot::SealedImage> initrd_;
+  std::optional<SealedImage> initrd_;
 };
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vmm/boot/sealed_image.hpp"
+#include "vmm/lib/sealed_image/sealed_image.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -19,7 +19,7 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-namespace tandem::boot {
+namespace tandem {
 namespace {
 
 constexpr uint64_t kHugePageBytes = 2U << 20;
@@ -45,7 +45,7 @@ Result<void> SealedImage::copy_to(std::span<std::byte> out, uint64_t offset) con
   if (out.empty()) {
     return {};
   }
-  const MappedRegion image = TANDEM_TRY(MappedRegion::map(size_bytes_, PROT_READ, MAP_PRIVATE, fd_.get()));
+  const MappedRegion image = TANDEM_TRY(map());
   std::ranges::copy(image.bytes().subspan(offset, out.size()), out.begin());
   return {};
 }
@@ -133,4 +133,4 @@ Result<SealedImage> SealedImageWriter::seal() && {
   return SealedImage(std::move(fd_), size_bytes_);
 }
 
-}  // namespace tandem::boot
+}  // namespace tandem

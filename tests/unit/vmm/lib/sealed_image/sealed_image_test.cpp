@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vmm/boot/sealed_image.hpp"
+#include "vmm/lib/sealed_image/sealed_image.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,10 @@
 #include "tests/fakes/memory_file.hpp"
 #include "tests/unit/vmm/boot/image_samples.hpp"
 
-namespace tandem::boot {
+namespace tandem {
 namespace {
+
+namespace samples = boot::samples;
 
 Result<SealedImage> sealed(std::span<const std::byte> bytes) {
   SealedImageWriter writer = TANDEM_TRY(SealedImageWriter::create("test"));
@@ -110,4 +112,4 @@ TEST(SealedImageTest, AFileWithoutSpliceIsRead) {
 }
 
 }  // namespace
-}  // namespace tandem::boot
+}  // namespace tandem

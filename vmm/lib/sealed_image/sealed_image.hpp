@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <span>
 
+#include "vmm/lib/mapped_region/mapped_region.hpp"
 #include "vmm/lib/regular_file/regular_file.hpp"
 #include "vmm/lib/result/result.hpp"
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 
-namespace tandem::boot {
+namespace tandem {
 
 /// What a reset loads again: the bytes of a boot image in a memfd that is sealed against every change. It is mapped
 /// only while it is copied, so that it costs the process nothing but its own pages.
@@ -23,6 +24,11 @@ class SealedImage {
   /// @pre     offset + out.size() <= size().
   /// @thread  any.
   Result<void> copy_to(std::span<std::byte> out, uint64_t offset = 0) const;
+
+  /// All bytes, for reading. @pre size() > 0.
+  [[nodiscard]] Result<MappedRegion> map() const {
+    return MappedRegion::map(size_bytes_, PROT_READ, MAP_PRIVATE, fd_.get());
+  }
 
  private:
   friend class SealedImageWriter;
@@ -63,4 +69,4 @@ class SealedImageWriter {
   uint64_t prepared_bytes_ = 0;  // length of the memfd before anything was appended
 };
 
-}  // namespace tandem::boot
+}  // namespace tandem

@@ -33,6 +33,8 @@ struct UsedElement {
   uint32_t len;
 };
 constexpr size_t kUsedHeaderBytes = 4;
+/// With the event field, which counts even when it is not negotiated.
+constexpr uint64_t used_ring_bytes(uint16_t size) { return 6 + sizeof(UsedElement) * size; }
 
 constexpr uint64_t kMaxChainBytes = uint64_t{1} << 32;
 
@@ -178,7 +180,7 @@ std::expected<SplitQueue::Rings, RingFault> SplitQueue::locate(const State& stat
   Rings rings;
   rings.descriptors = TANDEM_TRY(ring_at(*memory_, state.desc_addr, sizeof(Descriptor) * size, 16));
   rings.avail = reinterpret_cast<uint16_t*>(TANDEM_TRY(ring_at(*memory_, state.driver_addr, 6 + 2 * size, 2)));
-  rings.used = TANDEM_TRY(ring_at(*memory_, state.device_addr, 6 + sizeof(UsedElement) * size, 4));
+  rings.used = TANDEM_TRY(ring_at(*memory_, state.device_addr, used_ring_bytes(state.size), 4));
   return rings;
 }
 
@@ -289,38 +291,38 @@ void SplitQueue::undo_pop(DescriptorChain chain) {
 }
 
 void SplitQueue::push(DescriptorChain chain, uint32_t written_bytes) {
-  push_head(chain.head(), written_bytes);
-  keep_spare(std::move(chain.pieces_));
+  give_back(std::move(chain), written_bytes);
+  publish_used();
 }
 
 void SplitQueue::push_together(std::span<Filled> buffers) {
   for (Filled& buffer : buffers) {
-    write_used(buffer.chain.head(), buffer.written_bytes);
-    keep_spare(std::move(buffer.chain.pieces_));
+    give_back(std::move(buffer.chain), buffer.written_bytes);
   }
   publish_used();
 }
 
-void SplitQueue::push_head(uint16_t head, uint32_t written_bytes) {
-  write_used(head, written_bytes);
-  publish_used();
-}
-
-void SplitQueue::write_used(uint16_t head, uint32_t written_bytes) {
-  if (in_flight() == 0) {
-    return;  // the queue was reset since
+void SplitQueue::give_back(DescriptorChain chain, uint32_t written_bytes) {
+  if (memory_->logs_writes()) {
+    for (const std::span<std::byte> piece : chain.writable()) {
+      memory_->mark_written(piece);
+    }
   }
-  const UsedElement element{.id = head, .len = written_bytes};
-  const size_t slot = state_.next_used & (state_.size - 1U);
-  std::memcpy(rings_.used + kUsedHeaderBytes + slot * sizeof element, &element, sizeof element);
-  ++state_.next_used;
-  ++unsignalled_;
+  if (in_flight() > 0) {  // else the queue was reset since
+    const UsedElement element{.id = chain.head(), .len = written_bytes};
+    const size_t slot = state_.next_used & (state_.size - 1U);
+    std::memcpy(rings_.used + kUsedHeaderBytes + slot * sizeof element, &element, sizeof element);
+    ++state_.next_used;
+    ++unsignalled_;
+  }
+  keep_spare(std::move(chain.pieces_));
 }
 
 void SplitQueue::publish_used() {
   if (state_.ready) {
     // The driver may look at the elements, and at what was written to the buffers, as soon as it sees the index.
     shared(reinterpret_cast<uint16_t*>(rings_.used) + 1).store(state_.next_used, std::memory_order_release);
+    mark_used_ring();
   }
 }
 
@@ -387,11 +389,19 @@ uint16_t SplitQueue::used_event() const {
 
 void SplitQueue::set_used_flags(uint16_t flags) {
   shared(reinterpret_cast<uint16_t*>(rings_.used)).store(flags, std::memory_order_relaxed);
+  mark_used_ring();
 }
 
 void SplitQueue::set_avail_event(uint16_t index) {
   std::byte* const place = rings_.used + kUsedHeaderBytes + sizeof(UsedElement) * state_.size;
   shared(reinterpret_cast<uint16_t*>(place)).store(index, std::memory_order_relaxed);
+  mark_used_ring();
+}
+
+void SplitQueue::mark_used_ring() const {
+  if (memory_->logs_writes()) {
+    memory_->mark_written({rings_.used, used_ring_bytes(state_.size)});
+  }
 }
 
 }  // namespace tandem::devices

@@ -127,10 +127,11 @@ class SplitQueue {
 
   /// Puts back a buffer as if it had not been popped. Until the driver makes more available, `enable_notifications`
   /// does not count it: a device that waits for more buffers than there are does not spin.
-  /// @pre `chain` was popped last of all, or just before the one put back last.
+  /// @pre `chain` was popped last of all, or just before the one put back last; nothing was written to it.
   void undo_pop(DescriptorChain chain);
 
-  /// Returns a buffer to the driver; drops it when the queue was reset since.
+  /// Returns a buffer to the driver; drops it when the queue was reset since. Its device-writable part counts as written to
+  /// guest RAM (GuestMemory::mark_written), however little the driver is told of.
   /// @param written_bytes  bytes written to its device-writable part, from its start.
   void push(DescriptorChain chain, uint32_t written_bytes);
   /// A buffer to be returned, and how many bytes were written to it.
@@ -140,8 +141,6 @@ class SplitQueue {
   };
   /// Returns buffers that together hold one thing: the driver sees none of them before it can see all.
   void push_together(std::span<Filled> buffers);
-  /// As `push` for a buffer known by its head only (completions that outlive the chain).
-  void push_head(uint16_t head, uint32_t written_bytes);
 
   /// Whether the driver wants an interrupt for what was pushed since the last call.
   [[nodiscard]] bool should_notify();
@@ -165,12 +164,14 @@ class SplitQueue {
   [[nodiscard]] std::expected<Table, RingFault> indirect_table(uint64_t addr, uint32_t size_bytes) const;
   [[nodiscard]] DescriptorChain::Pieces take_spare();
   void keep_spare(DescriptorChain::Pieces pieces);
-  void write_used(uint16_t head, uint32_t written_bytes);
+  void give_back(DescriptorChain chain, uint32_t written_bytes);
   void publish_used();
   [[nodiscard]] uint16_t avail_index() const;
   [[nodiscard]] uint16_t used_event() const;
   void set_used_flags(uint16_t flags);
   void set_avail_event(uint16_t index);
+  /// Says that the device has written to the used ring.
+  void mark_used_ring() const;
 
   // Fixed configuration
   const GuestMemory* memory_;

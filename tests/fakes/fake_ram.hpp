@@ -18,6 +18,8 @@ class FakeRam {
   explicit FakeRam(uint64_t size_bytes = 1U << 20);
 
   [[nodiscard]] const GuestMemory& memory() const { return memory_; }
+  /// See GuestMemory::log_writes.
+  void log_writes(DirtyBitmap* log) { memory_.log_writes(log); }
   [[nodiscard]] GuestRange range() const { return range_; }
   [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
 

@@ -6,11 +6,18 @@
 namespace tandem::boot {
 namespace {
 
-/// The host's view of the first `size_bytes` bytes of `range`.
-std::span<std::byte> place_of(const GuestMemory& memory, GuestRange range, uint64_t size_bytes) {
+/// Writes the first `size_bytes` bytes of `range` by `copy(host bytes)`.
+template <typename Copy>
+Result<void> fill(const GuestMemory& memory, GuestRange range, uint64_t size_bytes, Copy copy) {
   const auto bytes = memory.writable(range);
   TANDEM_ASSERT(bytes && size_bytes <= bytes->size(), "the layout was made for these parts and this RAM");
-  return bytes->first(size_bytes);
+  TANDEM_TRY(copy(bytes->first(size_bytes)));
+  memory.mark_written(bytes->first(size_bytes));
+  return {};
+}
+
+Result<void> fill_from(const GuestMemory& memory, GuestRange range, const SealedImage& image) {
+  return fill(memory, range, image.size(), [&image](std::span<std::byte> place) { return image.copy_to(place); });
 }
 
 }  // namespace
@@ -24,13 +31,15 @@ BootSizes boot_sizes(const KernelImage& kernel, const SealedImage* initrd, uint6
 
 Result<void> load_boot_parts(const GuestMemory& memory, const BootLayout& layout, const KernelImage& kernel,
                              const SealedImage* initrd, std::span<const std::byte> fdt) {
-  TANDEM_TRY(with_context(kernel.image.copy_to(place_of(memory, layout.kernel, kernel.image.size())), "load kernel"));
+  TANDEM_TRY(with_context(fill_from(memory, layout.kernel, kernel.image), "load kernel"));
   if (initrd != nullptr) {
     TANDEM_ASSERT(layout.initrd.has_value(), "the layout was made for these parts");
-    TANDEM_TRY(with_context(initrd->copy_to(place_of(memory, *layout.initrd, initrd->size())), "load initrd"));
+    TANDEM_TRY(with_context(fill_from(memory, *layout.initrd, *initrd), "load initrd"));
   }
-  std::ranges::copy(fdt, place_of(memory, layout.fdt, fdt.size()).begin());
-  return {};
+  return fill(memory, layout.fdt, fdt.size(), [fdt](std::span<std::byte> place) -> Result<void> {
+    std::ranges::copy(fdt, place.begin());
+    return {};
+  });
 }
 
 }  // namespace tandem::boot

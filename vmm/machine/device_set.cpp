@@ -304,14 +304,22 @@ Result<void> DeviceSet::add_rng() {
 
 Result<void> DeviceSet::add_balloon() {
   struct BalloonParts final : VirtioParts, devices::PageDiscard {
-    BalloonParts(EventLoop& loop, GuestRam& guest_ram)
-        : VirtioParts(loop), ram(guest_ram), device("balloon0", executor, *this, host_page_size()) {}
+    BalloonParts(EventLoop& loop, GuestRam& guest_ram, const GuestMemory& guest_memory)
+        : VirtioParts(loop),
+          ram(guest_ram),
+          memory(guest_memory),
+          device("balloon0", executor, *this, host_page_size()) {}
     VirtioDevice& virtio() override { return device; }
-    Result<void> discard(GuestRange range) override { return ram.discard(range); }
+    Result<void> discard(GuestRange range) override {
+      auto discarded = ram.discard(range);
+      memory.mark_written(range);  // zeros have taken the place of what was there
+      return discarded;
+    }
     GuestRam& ram;
+    const GuestMemory& memory;
     devices::VirtioBalloon device;
   };
-  return attach_virtio(std::make_unique<BalloonParts>(host_.loop, host_.ram));
+  return attach_virtio(std::make_unique<BalloonParts>(host_.loop, host_.ram, host_.memory));
 }
 
 Result<void> DeviceSet::add_vsock(const VsockSpec& vsock) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vmm/lib/result/result.hpp"
+
 namespace tandem {
 
 const GuestMemory::Region* GuestMemory::region_of(GuestAddr addr) const {
@@ -63,15 +65,38 @@ std::expected<void, BadAddress> GuestMemory::read(GuestAddr src, std::span<std::
 }
 
 std::expected<void, BadAddress> GuestMemory::write(GuestAddr dst, std::span<const std::byte> bytes) const {
-  if (const auto range = GuestRange::create(dst, bytes.size())) {
-    if (const auto place = host(*range)) {
-      std::memcpy(place->data(), bytes.data(), bytes.size());
-      return {};
-    }
+  const auto range = GuestRange::create(dst, bytes.size());
+  if (!range) {
+    return bytes.empty() ? std::expected<void, BadAddress>() : std::unexpected(BadAddress{dst});
   }
-  return for_each_piece(dst, bytes.size(), [bytes](std::span<std::byte> host_bytes, size_t offset) {
-    std::memcpy(host_bytes.data(), bytes.data() + offset, host_bytes.size());
+  if (const auto place = host(*range)) {
+    std::memcpy(place->data(), bytes.data(), bytes.size());
+  } else {
+    TANDEM_TRY(for_each_piece(dst, bytes.size(), [bytes](std::span<std::byte> host_bytes, size_t offset) {
+      std::memcpy(host_bytes.data(), bytes.data() + offset, host_bytes.size());
+    }));
+  }
+  mark_written(*range);
+  return {};
+}
+
+void GuestMemory::log_writes(DirtyBitmap* log) {
+  log_.store(log, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void GuestMemory::mark_written(std::span<const std::byte> written) const {
+  DirtyBitmap* const log = active_log();
+  if (log == nullptr || written.empty()) {
+    return;
+  }
+  const std::byte* const start = written.data();
+  const auto region = std::ranges::find_if(regions_, [start](const Region& candidate) {
+    return candidate.host.data() <= start && start < candidate.host.data() + candidate.host.size();
   });
+  TANDEM_ASSERT(region != regions_.end(), "host views of guest RAM come from one of its regions");
+  const auto addr = region->range.base().plus(static_cast<uint64_t>(start - region->host.data()));
+  log->mark(GuestRange::create(*addr, written.size()).value());
 }
 
 }  // namespace tandem

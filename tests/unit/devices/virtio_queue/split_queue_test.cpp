@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
+#include <vector>
 
 #include "tests/fakes/fake_ram.hpp"
 #include "tests/fakes/guest_queue.hpp"
@@ -152,7 +154,7 @@ TEST_F(SplitQueueTest, ReturnedBuffersReachTheDriver) {
   const auto second = driver_.chain().writable(4).submit();
   DescriptorChain first_chain = pop_one();
   queue_.push(pop_one(), 3);
-  queue_.push_head(first_chain.head(), 4);
+  queue_.push(std::move(first_chain), 4);
   const auto used = driver_.take_used();
   ASSERT_TRUE(used);
   EXPECT_EQ(used->head, second.head);
@@ -379,8 +381,101 @@ TEST_F(SplitQueueTest, ABufferFromBeforeAResetIsDropped) {
   queue_.undo_pop(std::move(first));
   EXPECT_FALSE(driver_.take_used());
   EXPECT_EQ(queue_.state(), driver_.state());
+}
+
+TEST_F(SplitQueueTest, ABufferFromBeforeTheQueueWasShutDownIsDropped) {
+  set_up(0);
+  driver_.chain().readable("x").submit();
+  DescriptorChain chain = pop_one();
   queue_.reset();
-  queue_.push_head(0, 0);
+  queue_.push(std::move(chain), 0);
+  EXPECT_FALSE(driver_.take_used());
+}
+
+// --- Log of writes ---
+
+/// A log of all RAM, in pages of 4 KiB; each ring has one for itself.
+class SplitQueueLogTest : public SplitQueueTest {
+ protected:
+  static constexpr size_t kPage = 4096;
+  SplitQueueLogTest() {
+    state_.desc_addr = ram_.allocate(kPage, kPage).value();
+    state_.driver_addr = ram_.allocate(kPage, kPage).value();
+    state_.device_addr = ram_.allocate(kPage, kPage).value();
+    EXPECT_TRUE(queue_.configure(state_, kAllFeatures));
+  }
+  bool is_marked(GuestAddr addr) const { return log_.is_marked(ram_.range().offset_of(addr) / kPage); }
+
+  SplitQueue::State state_{.size = kSize, .ready = true};
+  DirtyBitmap log_{ram_.range(), kPage};
+};
+
+TEST_F(SplitQueueLogTest, WhatADeviceWroteIsMarkedWhenItsBufferIsReturned) {
+  GuestQueue driver(ram_, state_);
+  const GuestAddr first = ram_.allocate(2 * kPage, kPage);
+  const GuestAddr second = ram_.allocate(kPage, kPage);
+  const GuestAddr request = ram_.allocate(kPage, kPage);
+  driver.chain()
+      .piece(request.value(), 16, 0)
+      .piece(first.value() + kPage - 8, 16, kDescWrite)
+      .piece(second.value(), 1, kDescWrite)
+      .submit();
+  ram_.log_writes(&log_);
+
+  DescriptorChain chain = pop_one();
+  ASSERT_EQ(chain.write(0, std::array<std::byte, 16>{}), 16U);
+  EXPECT_EQ(log_.count(), 0U);
+  queue_.push(std::move(chain), 16);
+
+  EXPECT_TRUE(is_marked(first));
+  EXPECT_TRUE(is_marked(*first.plus(kPage)));
+  EXPECT_TRUE(is_marked(second));
+  EXPECT_TRUE(is_marked(GuestAddr(state_.device_addr)));
+  EXPECT_EQ(log_.count(), 4U);
+}
+
+TEST_F(SplitQueueLogTest, BuffersReturnedTogetherAreAllMarked) {
+  GuestQueue driver(ram_, state_);
+  std::vector<GuestAddr> places;
+  std::vector<SplitQueue::Filled> buffers;
+  for (int count = 0; count < 2; ++count) {
+    places.push_back(ram_.allocate(kPage, kPage));
+    driver.chain().piece(places.back().value(), kPage, kDescWrite).submit();
+    buffers.push_back({pop_one(), kPage});
+  }
+  ram_.log_writes(&log_);
+  queue_.push_together(buffers);
+  EXPECT_TRUE(is_marked(places[0]));
+  EXPECT_TRUE(is_marked(places[1]));
+  EXPECT_EQ(log_.count(), 3U);
+}
+
+TEST_F(SplitQueueLogTest, AskingForDoorbellsMarksTheUsedRing) {
+  ram_.log_writes(&log_);
+  ASSERT_FALSE(queue_.enable_notifications());
+  EXPECT_TRUE(is_marked(GuestAddr(state_.device_addr)));
+  log_.clear();
+  ASSERT_TRUE(queue_.configure(state_, 0));
+  queue_.disable_notifications();
+  EXPECT_TRUE(is_marked(GuestAddr(state_.device_addr)));
+  EXPECT_EQ(log_.count(), 1U);
+}
+
+TEST_F(SplitQueueLogTest, ABufferPutBackIsNotMarked) {
+  GuestQueue driver(ram_, state_);
+  driver.chain().piece(ram_.allocate(kPage, kPage).value(), kPage, kDescWrite).submit();
+  ram_.log_writes(&log_);
+  queue_.undo_pop(pop_one());
+  EXPECT_EQ(log_.count(), 0U);
+}
+
+TEST_F(SplitQueueLogTest, NothingIsMarkedWithoutALog) {
+  GuestQueue driver(ram_, state_);
+  driver.chain().piece(ram_.allocate(kPage, kPage).value(), kPage, kDescWrite).submit();
+  ram_.log_writes(&log_);
+  ram_.log_writes(nullptr);
+  queue_.push(pop_one(), kPage);
+  EXPECT_EQ(log_.count(), 0U);
 }
 
 struct BadSetUp {

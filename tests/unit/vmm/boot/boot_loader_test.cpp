@@ -53,5 +53,26 @@ TEST(BootLoaderTest, ASecondLoadGivesTheSameAfterTheGuestWroteOverIt) {
   EXPECT_EQ(bytes_at(memory, layout->kernel.base(), kernel_bytes.size()), kernel_bytes);
 }
 
+TEST(BootLoaderTest, ALogOfWritesHasEveryPart) {
+  const samples::Bytes fdt = samples::noise(999);
+  const fakes::MemoryFile kernel_file(samples::image());
+  const fakes::MemoryFile initrd_file("initrd bytes");
+  const auto kernel = load_kernel_image(kernel_file.path());
+  const auto initrd = load_initrd(initrd_file.path(), kRam.size());
+  const auto ram = GuestRam::create_anonymous(kRam);
+  ASSERT_TRUE(kernel && initrd && ram);
+  GuestMemory memory({{kRam, ram->bytes()}});
+  const auto layout = place_boot_parts(kRam, boot_sizes(*kernel, &*initrd, fdt.size()));
+  constexpr size_t kPage = 4096;
+  DirtyBitmap log(kRam, kPage);
+  memory.log_writes(&log);
+
+  ASSERT_TRUE(layout && load_boot_parts(memory, *layout, *kernel, &*initrd, fdt));
+
+  for (const GuestAddr part : {layout->kernel.base(), layout->initrd->base(), layout->fdt.base()}) {
+    EXPECT_TRUE(log.is_marked(kRam.offset_of(part) / kPage)) << part.value();
+  }
+}
+
 }  // namespace
 }  // namespace tandem::boot

@@ -76,6 +76,7 @@ struct BootSpec {
 /// Which optional CPU features the guest gets where the host has them.
 struct CpuFeatureSpec {
   bool sve = true;
+  std::vector<unsigned> sve_quadwords{};  ///< Vector lengths of SVE [128 bits], ascending; none: all that the host has.
   bool pauth = true;
   bool pmu = false;
   bool operator==(const CpuFeatureSpec&) const = default;

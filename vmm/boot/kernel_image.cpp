@@ -147,6 +147,20 @@ Result<KernelImage> load_kernel_image(const std::string& path, uint64_t max_byte
   return not_a_kernel(file.label(), head);
 }
 
+Result<KernelImage> kernel_image_of(SealedImage image, uint64_t max_bytes) {
+  if (image.size() > max_bytes) {
+    return too_long("kernel", max_bytes);
+  }
+  std::array<std::byte, kSniffBytes> buffer;
+  const auto head = std::span(buffer).first(std::min<uint64_t>(buffer.size(), image.size()));
+  TANDEM_TRY(with_context(image.copy_to(head), "kernel"));
+  const auto header = parse_arm64_image(head);
+  if (!header) {
+    return fail(Errc::kCorrupt, "kernel: no arm64 Image header");
+  }
+  return KernelImage{KernelImage::Container::kImage, *header, std::move(image)};
+}
+
 Result<SealedImage> load_initrd(const std::string& path, uint64_t max_bytes) {
   const RegularFile file = TANDEM_TRY(RegularFile::open("initrd", path));
   if (file.size() == 0) {

@@ -36,6 +36,10 @@ struct KernelImage {
 ///          Errc::kOutOfRange: more than `max_bytes`. One line, "kernel `path`: …".
 Result<KernelImage> load_kernel_image(const std::string& path, uint64_t max_bytes = kMaxKernelBytes);
 
+/// The kernel in an image that another `KernelImage` held, on this host or another.
+/// @errors  Errc::kCorrupt: no arm64 Image; Errc::kOutOfRange: more than `max_bytes`.
+Result<KernelImage> kernel_image_of(SealedImage image, uint64_t max_bytes = kMaxKernelBytes);
+
 /// Loads the initial RAM disk in the file at `path`, whatever its content: only the guest knows its format.
 /// @errors  Errc::kOutOfRange: empty, or more than `max_bytes` (the size of RAM), found before anything is read.
 Result<SealedImage> load_initrd(const std::string& path, uint64_t max_bytes);

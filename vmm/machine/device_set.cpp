@@ -361,16 +361,32 @@ void DeviceSet::describe(FdtNode& root) const {
   }
 }
 
-Result<void> DeviceSet::for_each_component(Result<void> (Component::*call)()) {
+Result<void> DeviceSet::for_each_component(const std::function<Result<void>(Component&)>& visit) {
   for (const Attached& attached : attached_) {
     const std::lock_guard lock(attached.executor->mutex());
-    TANDEM_TRY(with_context((attached.component->*call)(), attached.component->name()));
+    TANDEM_TRY(visit(*attached.component));
   }
   return {};
 }
 
-Result<void> DeviceSet::pause() { return for_each_component(&Component::pause); }
-Result<void> DeviceSet::resume() { return for_each_component(&Component::resume); }
-Result<void> DeviceSet::reset() { return for_each_component(&Component::reset); }
+Result<void> DeviceSet::pause() {
+  return for_each_component([](Component& device) { return with_context(device.pause(), device.name()); });
+}
+
+Result<void> DeviceSet::resume() {
+  return for_each_component([](Component& device) { return with_context(device.resume(), device.name()); });
+}
+
+Result<void> DeviceSet::reset() {
+  return for_each_component([](Component& device) { return with_context(device.reset(), device.name()); });
+}
+
+Result<void> DeviceSet::save(MachineState& state) {
+  return for_each_component([&state](Component& device) { return save_into(state, device); });
+}
+
+Result<void> DeviceSet::restore(SavedComponents& saved) {
+  return for_each_component([&saved](Component& device) { return saved.restore(device); });
+}
 
 }  // namespace tandem

@@ -15,6 +15,7 @@
 #include "vmm/lib/guest_memory/guest_memory.hpp"
 #include "vmm/lib/guest_memory/guest_ram.hpp"
 #include "vmm/lib/state/component.hpp"
+#include "vmm/lib/state/saved_components.hpp"
 #include "vmm/machine/machine_spec.hpp"
 #include "vmm/vcpu/exit_dispatcher.hpp"
 
@@ -60,6 +61,11 @@ class DeviceSet {
   Result<void> resume();
   Result<void> reset();
 
+  /// Adds the state of every device to `state`. @pre paused.
+  Result<void> save(MachineState& state);
+  /// Gives every device its state. @pre paused.
+  Result<void> restore(SavedComponents& saved);
+
   /// Tells the guest that it is a copy: others may go on from the same state.
   /// @pre every vCPU is parked, and the interrupt controller restored.
   Result<void> renew_generation();
@@ -101,7 +107,8 @@ class DeviceSet {
   Result<void> attach(std::unique_ptr<Parts> parts, Device& device, GuestRange window, Describe describe);
   /// Puts the device in `parts` behind a transport in the next free slot.
   Result<void> attach_virtio(std::unique_ptr<VirtioParts> parts);
-  Result<void> for_each_component(Result<void> (Component::*call)());
+  /// Calls `visit` with each device, its mutex held.
+  Result<void> for_each_component(const std::function<Result<void>(Component&)>& visit);
 
   Host host_;
   devices::MmioBus bus_;

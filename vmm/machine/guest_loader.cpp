@@ -6,6 +6,12 @@
 #include "vmm/machine/board_layout.hpp"
 
 namespace tandem {
+namespace {
+
+constexpr std::string_view kKernelRole = "kernel";
+constexpr std::string_view kInitrdRole = "initrd";
+
+}  // namespace
 
 Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
   boot::KernelImage kernel = TANDEM_TRY(boot::load_kernel_image(spec.boot.kernel));
@@ -16,6 +22,34 @@ Result<GuestLoader> GuestLoader::create(const MachineSpec& spec) {
   GuestLoader loader(spec.boot, std::move(kernel), std::move(initrd));
   TANDEM_TRY(loader.check_fit(spec.memory_bytes));
   return loader;
+}
+
+Result<GuestLoader> GuestLoader::create(const MachineSpec& spec, std::vector<BootImage> images) {
+  std::optional<boot::KernelImage> kernel;
+  std::optional<SealedImage> initrd;
+  for (auto& [role, image] : images) {
+    if (role == kKernelRole && !kernel) {
+      kernel = TANDEM_TRY(boot::kernel_image_of(std::move(image)));
+    } else if (role == kInitrdRole && !initrd) {
+      initrd = std::move(image);
+    } else {
+      return fail(Errc::kCorrupt, "boot images: '{}' is unknown, or there twice", role);
+    }
+  }
+  if (!kernel) {
+    return fail(Errc::kCorrupt, "boot images: there is no kernel");
+  }
+  GuestLoader loader(spec.boot, *std::move(kernel), std::move(initrd));
+  TANDEM_TRY(loader.check_fit(spec.memory_bytes));
+  return loader;
+}
+
+std::vector<BootImageView> GuestLoader::images() const {
+  std::vector<BootImageView> images{{.role = kKernelRole, .image = &kernel_.image}};
+  if (initrd_) {
+    images.push_back({.role = kInitrdRole, .image = &*initrd_});
+  }
+  return images;
 }
 
 Result<void> GuestLoader::check_fit(uint64_t memory_bytes) const {

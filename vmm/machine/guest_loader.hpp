@@ -5,13 +5,27 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "devices/bus/fdt_node.hpp"
 #include "vmm/boot/boot_loader.hpp"
+#include "vmm/lib/sealed_image/sealed_image.hpp"
 #include "vmm/machine/machine_spec.hpp"
 
 namespace tandem {
+
+/// What a reset loads: an image, and what it is.
+struct BootImage {
+  std::string role;  ///< "kernel" or "initrd".
+  SealedImage image;
+};
+
+/// The same, owned by somebody else.
+struct BootImageView {
+  std::string_view role;
+  const SealedImage* image;
+};
 
 /// Puts a guest into RAM at every reset: kernel and initrd as they were when the machine started, and a device tree with
 /// fresh seeds.
@@ -20,6 +34,13 @@ class GuestLoader {
   /// Reads and checks the images.
   /// @errors  as the files are; one line that names the file. Errc::kOutOfRange: they do not fit into the guest's RAM.
   static Result<GuestLoader> create(const MachineSpec& spec);
+
+  /// Takes the images that another loader had; no file is opened.
+  /// @errors  Errc::kCorrupt: they are not one kernel and at most one initrd. Errc::kOutOfRange: as above.
+  static Result<GuestLoader> create(const MachineSpec& spec, std::vector<BootImage> images);
+
+  /// The images as another loader may be given them.
+  [[nodiscard]] std::vector<BootImageView> images() const;
 
   /// Refuses a kernel that cannot run on the vCPUs. @param id_aa64mmfr0  ID_AA64MMFR0_EL1 as the guest reads it.
   /// @errors  Errc::kUnsupported; one line that names the file.

@@ -92,20 +92,36 @@ void PvServices::describe(devices::FdtNode& root) const {
   }
 }
 
-Result<void> PvServices::for_each_component(Result<void> (Component::*call)()) {
+Result<void> PvServices::for_each_component(const std::function<Result<void>(Component&)>& visit) {
   if (vcpu_state_) {
     const std::lock_guard lock(vcpu_state_mutex_);
-    TANDEM_TRY(with_context(((*vcpu_state_).*call)(), vcpu_state_->name()));
+    TANDEM_TRY(visit(*vcpu_state_));
   }
   if (time_) {
-    TANDEM_TRY(with_context(((*time_).*call)(), time_->name()));
+    TANDEM_TRY(visit(*time_));
   }
   return {};
 }
 
-Result<void> PvServices::pause() { return for_each_component(&Component::pause); }
-Result<void> PvServices::resume() { return for_each_component(&Component::resume); }
-Result<void> PvServices::reset() { return for_each_component(&Component::reset); }
+Result<void> PvServices::pause() {
+  return for_each_component([](Component& service) { return with_context(service.pause(), service.name()); });
+}
+
+Result<void> PvServices::resume() {
+  return for_each_component([](Component& service) { return with_context(service.resume(), service.name()); });
+}
+
+Result<void> PvServices::reset() {
+  return for_each_component([](Component& service) { return with_context(service.reset(), service.name()); });
+}
+
+Result<void> PvServices::save(MachineState& state) {
+  return for_each_component([&state](Component& service) { return save_into(state, service); });
+}
+
+Result<void> PvServices::restore(SavedComponents& saved) {
+  return for_each_component([&saved](Component& service) { return saved.restore(service); });
+}
 
 Result<void> PvServices::on_thread_start(unsigned vcpu) {
   return backend_ ? with_context(backend_->attach_thread(vcpu), "PV vCPU state") : Result<void>();

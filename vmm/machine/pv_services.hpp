@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "pv/host/vcpu_state_backend.hpp"
 #include "vmm/kvm/kvm_vcpu.hpp"
 #include "vmm/kvm/kvm_vm.hpp"
+#include "vmm/lib/state/saved_components.hpp"
 #include "vmm/machine/machine_spec.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
 
@@ -49,6 +51,11 @@ class PvServices final : public VcpuThreadListener {
   Result<void> resume();
   Result<void> reset();
 
+  /// Adds the state of every service to `state`. @pre paused.
+  Result<void> save(MachineState& state);
+  /// Gives every service its state. @pre paused.
+  Result<void> restore(SavedComponents& saved);
+
   Result<void> on_thread_start(unsigned vcpu) override;
   void on_thread_end(unsigned vcpu) override;
 
@@ -57,7 +64,8 @@ class PvServices final : public VcpuThreadListener {
   Result<void> add_vcpu_state(VcpuStateChoice choice, const Host& host);
   Result<void> connect_vcpu_state(const Host& host);
   Result<void> add_time(const Host& host);
-  Result<void> for_each_component(Result<void> (Component::*call)());
+  /// Calls `visit` with each service, its mutex held.
+  Result<void> for_each_component(const std::function<Result<void>(Component&)>& visit);
 
   std::unique_ptr<pv::VcpuStateBackend> backend_;
   std::string vcpu_state_summary_;

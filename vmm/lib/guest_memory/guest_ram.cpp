@@ -50,6 +50,12 @@ Result<GuestRam> GuestRam::create_shared(GuestRange range) {
   return GuestRam(range, std::move(mapping), std::move(file), Backing::kShared);
 }
 
+bool GuestRam::is_cut_off() const {
+  struct stat status{};
+  return backing_ == Backing::kPrivateFile && ::fstat(file_.get(), &status) == 0 &&
+         static_cast<uint64_t>(status.st_size) < range_.size();
+}
+
 Result<void> GuestRam::discard(GuestRange range) {
   TANDEM_ASSERT(range_.contains(range), "the caller checked the range against RAM");
   const uint64_t page = host_page_size();

@@ -31,6 +31,9 @@ class GuestRam {
   /// The memfd of shared memory, or -1.
   [[nodiscard]] int shared_fd() const { return backing_ == Backing::kShared ? file_.get() : -1; }
 
+  /// Whether the private file has become shorter than the RAM that is mapped from it.
+  [[nodiscard]] bool is_cut_off() const;
+
   /// Gives the host pages that lie wholly inside `range` back to the host; the guest reads zeros there afterwards,
   /// whatever the backing.
   /// @pre     `range` is inside `range()`.

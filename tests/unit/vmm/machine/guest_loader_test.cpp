@@ -51,5 +51,60 @@ TEST(GuestLoaderTest, AKernelThatTheCpuCannotRunIsRefusedByItsName) {
   EXPECT_TRUE(fits.error().message().starts_with("kernel " + kernel.path() + ": ")) << fits.error().message();
 }
 
+/// A loader's images as they arrive somewhere else.
+std::vector<BootImage> copies_of(const GuestLoader& loader) {
+  std::vector<BootImage> copies;
+  for (const auto& [role, image] : loader.images()) {
+    std::vector<std::byte> bytes(image->size());
+    EXPECT_TRUE(image->copy_to(bytes));
+    auto writer = SealedImageWriter::create("copy").value();
+    EXPECT_TRUE(writer.append(bytes));
+    copies.push_back({.role = std::string(role), .image = std::move(writer).seal().value()});
+  }
+  return copies;
+}
+
+class GuestLoaderImagesTest : public ::testing::Test {
+ protected:
+  const fakes::MemoryFile kernel_{samples::image()};
+  const fakes::MemoryFile initrd_{std::string(100, 'i')};
+  const MachineSpec spec_ = least_machine(kernel_.path(), initrd_.path());
+  std::vector<BootImage> images_ = copies_of(GuestLoader::create(spec_).value());
+  const MachineSpec elsewhere_ = least_machine("/nonexistent/kernel", "/nonexistent/initrd");
+};
+
+TEST_F(GuestLoaderImagesTest, GivenImagesNeedNoFiles) {
+  const auto loader = GuestLoader::create(elsewhere_, std::move(images_));
+  ASSERT_TRUE(loader) << loader.error().message();
+  ASSERT_EQ(loader->images().size(), 2U);
+  EXPECT_EQ(loader->images()[0].role, "kernel");
+  EXPECT_EQ(loader->images()[1].role, "initrd");
+  EXPECT_EQ(loader->images()[1].image->size(), 100U);
+}
+
+TEST_F(GuestLoaderImagesTest, WithoutAKernelTheyAreRefused) {
+  images_.erase(images_.begin());
+  EXPECT_EQ(GuestLoader::create(elsewhere_, std::move(images_)).error().message(), "boot images: there is no kernel");
+}
+
+TEST_F(GuestLoaderImagesTest, AnImageThatIsThereTwiceIsRefused) {
+  images_.push_back(std::move(copies_of(GuestLoader::create(spec_).value()).back()));
+  EXPECT_EQ(GuestLoader::create(elsewhere_, std::move(images_)).error().message(),
+            "boot images: 'initrd' is unknown, or there twice");
+}
+
+TEST_F(GuestLoaderImagesTest, AKernelThatIsNoneIsRefused) {
+  std::swap(images_[0].image, images_[1].image);
+  EXPECT_EQ(GuestLoader::create(elsewhere_, std::move(images_)).error().code(), Errc::kCorrupt);
+}
+
+TEST_F(GuestLoaderImagesTest, ImagesThatDoNotFitAreRefused) {
+  const fakes::MemoryFile large(samples::image({.image_size_bytes = kMinMemoryBytes}));
+  MachineSpec spec = least_machine(large.path());
+  spec.memory_bytes *= 2;
+  auto images = copies_of(GuestLoader::create(spec).value());
+  EXPECT_EQ(GuestLoader::create(elsewhere_, std::move(images)).error().code(), Errc::kOutOfRange);
+}
+
 }  // namespace
 }  // namespace tandem

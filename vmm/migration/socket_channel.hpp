@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "vmm/lib/unique_fd/unique_fd.hpp"
+#include "vmm/migration/byte_channel.hpp"
+
+namespace tandem::migration {
+
+/// A connected stream socket.
+class SocketChannel final : public ByteChannel {
+ public:
+  /// Makes the socket non-blocking.
+  /// @param interrupt_fd  ends every wait once it is readable, or -1; outlives the channel.
+  /// @errors  Errc::kInvalidArgument: not a connected stream socket.
+  static Result<SocketChannel> create(UniqueFd socket, int interrupt_fd = -1);
+
+  Result<void> write(std::span<const std::byte> bytes, const Deadline& deadline) override;
+  Result<void> read(std::span<std::byte> out, const Deadline& deadline) override;
+  [[nodiscard]] bool has_input() override;
+  void end_output() override;
+
+ private:
+  SocketChannel(UniqueFd socket, int interrupt_fd) : socket_(std::move(socket)), interrupt_fd_(interrupt_fd) {}
+  [[nodiscard]] Result<void> wait_for(short events, const Deadline& deadline) const;
+
+  UniqueFd socket_;
+  int interrupt_fd_;
+};
+
+}  // namespace tandem::migration

@@ -27,7 +27,6 @@ constexpr nanoseconds kMaxExec = std::chrono::hours(24 * 365);
 std::string_view code_of(Errc code) {
   switch (code) {
     case Errc::kInvalidArgument:
-    case Errc::kOutOfRange:
     case Errc::kCorrupt:
       return "bad-request";
     case Errc::kNotFound:
@@ -40,6 +39,7 @@ std::string_view code_of(Errc code) {
       return "busy";
     case Errc::kUnsupported:
       return "unsupported";
+    case Errc::kOutOfRange:
     case Errc::kOutOfMemory:
     case Errc::kClosed:
     case Errc::kIo:
@@ -104,7 +104,8 @@ bool Session::report(const Error& error) {
     return false;
   }
   const std::string_view code = is_over ? "frame" : code_of(error.code());
-  return channel_.send(ErrorReply{std::string(code), error.message()}) && !is_over;
+  // It may quote the request, which may be as long as a message can be.
+  return channel_.send(ErrorReply{std::string(code), error.message().substr(0, kMaxErrorBytes)}) && !is_over;
 }
 
 Result<void> Session::serve_one() {

@@ -64,6 +64,13 @@ Result<void> FrameChannel::send(FrameKind kind, std::span<const std::byte> paylo
   }
 }
 
+Result<void> FrameChannel::send_message(std::span<const std::byte> payload, const Deadline& deadline) {
+  if (payload.size() > kMaxMessageBytes) {
+    return fail(Errc::kOutOfRange, "a message of {} bytes; at most {} are allowed", payload.size(), kMaxMessageBytes);
+  }
+  return send(FrameKind::kMessage, payload, deadline);
+}
+
 Result<Frame> FrameChannel::receive(Deadline deadline) {
   while (true) {
     if (auto frame = TANDEM_TRY(next())) {
@@ -83,6 +90,7 @@ Result<void> FrameChannel::write_queued() {
     if (count >= 0) {
       sent_ += static_cast<size_t>(count);
     } else if (errno == EAGAIN) {
+      forget_sent();
       return {};
     } else if (is_end_of_connection(errno)) {
       return closed();
@@ -93,6 +101,14 @@ Result<void> FrameChannel::write_queued() {
   output_.clear();
   sent_ = 0;
   return {};
+}
+
+/// The queue of a socket that never takes everything would grow for ever. No more is moved than was sent since.
+void FrameChannel::forget_sent() {
+  if (sent_ >= queued_bytes()) {
+    output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent_));
+    sent_ = 0;
+  }
 }
 
 Result<void> FrameChannel::read_once() {

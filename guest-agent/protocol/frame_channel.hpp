@@ -36,10 +36,11 @@ class FrameChannel {
   /// Sends one frame, after those that are queued.
   /// @errors  Errc::kClosed: the other end is gone; Errc::kIo: the deadline has passed.
   Result<void> send(FrameKind kind, std::span<const std::byte> payload, Deadline deadline = {});
+  /// @errors  Errc::kOutOfRange: the message is too long; nothing was sent.
   template <typename T>
     requires requires { T::kName; }
   Result<void> send(const T& message, Deadline deadline = {}) {
-    return send(FrameKind::kMessage, encode_message(message), deadline);
+    return send_message(encode_message(message), deadline);
   }
 
   /// The next frame.
@@ -49,6 +50,7 @@ class FrameChannel {
   Result<Message> receive_message(Deadline deadline = {});
 
   void queue(FrameKind kind, std::span<const std::byte> payload) { append_frame(output_, kind, payload); }
+  /// @pre  the message is short whatever its fields are.
   template <typename T>
     requires requires { T::kName; }
   void queue(const T& message) {
@@ -56,6 +58,8 @@ class FrameChannel {
   }
   /// Bytes that are queued and not sent yet.
   [[nodiscard]] size_t queued_bytes() const { return output_.size() - sent_; }
+  /// Bytes that are kept for the queue's sake: never more than twice what it once held.
+  [[nodiscard]] size_t stored_bytes() const { return output_.size(); }
   /// Sends of them what the socket takes now.
   Result<void> flush() { return note(write_queued()); }
 
@@ -67,6 +71,8 @@ class FrameChannel {
  private:
   explicit FrameChannel(UniqueFd socket) : socket_(std::move(socket)) {}
   [[nodiscard]] Result<void> wait_for(short events, const Deadline& deadline) const;
+  Result<void> send_message(std::span<const std::byte> payload, const Deadline& deadline);
+  void forget_sent();
   Result<void> write_queued();
   Result<void> read_once();
   template <typename T>

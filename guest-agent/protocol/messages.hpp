@@ -51,6 +51,9 @@ struct ClientHello {
   }
 };
 
+/// Longest text of an error [bytes].
+inline constexpr size_t kMaxErrorBytes = 1024;
+
 /// Answers a request that was not fulfilled.
 struct ErrorReply {
   static constexpr std::string_view kName = "error";

@@ -81,6 +81,13 @@ TEST_F(FreezerTest, AFileSystemThatFailsLeavesNoneFrozen) {
   EXPECT_FALSE(is_marked());
 }
 
+TEST_F(FreezerTest, AListOfFileSystemsThatIsTooLongToTellLeavesNoneFrozen) {
+  guest_.mounts.assign(kMaxMessageBytes / 1000, {std::string(1000, '/'), "ext4", "/dev/vda"});
+  EXPECT_EQ(error_of(FreezeRequest{kLong}), "failed");
+  EXPECT_FALSE(freezer_.is_frozen());
+  EXPECT_EQ(guest_.deeds().size(), 2 * guest_.mounts.size());
+}
+
 TEST_F(FreezerTest, AShutdownThawsFirst) {
   ask_for<FreezeReply>(FreezeRequest{kLong});
   FrameChannel other = new_client();

@@ -58,6 +58,27 @@ TEST_F(SessionTest, ARequestWithoutItsFieldsIsRefusedAndTheNextServed) {
   ask_for<PingReply>(PingRequest{});
 }
 
+TEST_F(SessionTest, AnErrorAboutTheLongestTextsIsCutShort) {
+  const std::string longest(kMaxMessageBytes - 100, 'x');
+  const auto expect_short = [&](const auto& request) {
+    const auto error = ask_for<ErrorReply>(request);
+    EXPECT_FALSE(error.text.empty());
+    EXPECT_LE(error.text.size(), kMaxErrorBytes);
+  };
+  expect_short(GetRequest{.path = std::string(kMaxMessageBytes - 16, 'x')});
+  expect_short(PutRequest{.path = longest});
+  expect_short(ExecRequest{.arguments = {longest}});
+  expect_short(ExecRequest{.arguments = {"true"}, .environment = {longest}});
+  expect_short(ExecRequest{.arguments = {"true"}, .directory = longest});
+  ask_for<PingReply>(PingRequest{});
+}
+
+TEST_F(SessionTest, AnAnswerThatIsTooLongIsAnError) {
+  guest_.mounts.assign(kMaxMessageBytes / 10, {"/", "ext4", "/dev/vda"});
+  EXPECT_EQ(error_of(InfoRequest{}), "failed");
+  ask_for<PingReply>(PingRequest{});
+}
+
 TEST_F(SessionTest, AFrameThatOnlyTheAgentSendsIsRefused) {
   ASSERT_TRUE(channel_->send(FrameKind::kOutput, {}));
   EXPECT_EQ(channel_->receive_message().value().as<ErrorReply>().value().code, "bad-request");

@@ -56,6 +56,31 @@ TEST_F(FrameChannelTest, WhatIsQueuedWaitsForItsFlush) {
   EXPECT_EQ(right_->receive().value().kind, FrameKind::kInput);
 }
 
+TEST_F(FrameChannelTest, WhatWasSentIsForgottenThoughTheQueueNeverRunsEmpty) {
+  const std::vector<std::byte> payload(kMaxStreamBytes);
+  size_t passed_bytes = 0;
+  while (passed_bytes < 1024 * kMaxStreamBytes) {
+    while (left_->queued_bytes() < kMaxStreamBytes) {
+      left_->queue(FrameKind::kOutput, payload);
+    }
+    ASSERT_TRUE(left_->flush());
+    ASSERT_LE(left_->stored_bytes(), 4 * kMaxStreamBytes);
+    // Reads less than it sends, so that some is left each time.
+    std::array<std::byte, kMaxStreamBytes / 4> bytes{};
+    const ssize_t count = ::recv(right_->fd(), bytes.data(), bytes.size(), 0);
+    passed_bytes += count > 0 ? static_cast<size_t>(count) : 0;
+  }
+}
+
+TEST_F(FrameChannelTest, AMessageThatIsTooLongIsAnErrorAndTheNextIsSent) {
+  const auto sent = left_->send(GetRequest{.path = std::string(kMaxMessageBytes, 'p')});
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code(), Errc::kOutOfRange);
+  EXPECT_FALSE(left_->is_broken());
+  ASSERT_TRUE(left_->send(GetRequest{.path = "short"}));
+  EXPECT_EQ(right_->receive_message().value().as<GetRequest>().value().path, "short");
+}
+
 TEST_F(FrameChannelTest, FlushNeverWaits) {
   const std::vector<std::byte> payload(kMaxStreamBytes);
   for (int count = 0; count < 100; ++count) {

@@ -39,6 +39,12 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
+/// Major number 0 is what file systems get that are on no block device, and those that may be on several.
+bool is_on_block_device(std::string_view device, std::string_view type) {
+  constexpr std::array<std::string_view, 2> kOnSeveral{"btrfs", "bcachefs"};
+  return !device.starts_with("0:") || std::ranges::find(kOnSeveral, type) != kOnSeveral.end();
+}
+
 }  // namespace
 
 std::vector<Mount> parse_block_mounts(std::string_view mountinfo) {
@@ -51,10 +57,10 @@ std::vector<Mount> parse_block_mounts(std::string_view mountinfo) {
     const std::vector<std::string_view> words = words_of(mountinfo.substr(0, end));
     mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
     const auto separator = std::ranges::find(words, "-");
-    // Major number 0 is what file systems get that are on no block device.
     const bool is_whole =
         separator - words.begin() > static_cast<std::ptrdiff_t>(kMountPoint) && words.end() - separator > 2;
-    if (!is_whole || words[kDevice].starts_with("0:") || std::ranges::find(devices, words[kDevice]) != devices.end()) {
+    if (!is_whole || !is_on_block_device(words[kDevice], separator[1]) ||
+        std::ranges::find(devices, words[kDevice]) != devices.end()) {
       continue;
     }
     devices.push_back(words[kDevice]);

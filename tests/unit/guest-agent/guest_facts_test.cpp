@@ -17,6 +17,15 @@ TEST(MountTableTest, FileSystemsOnBlockDevicesAreFoundOnce) {
   EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "ext4", "/dev/vda"}, {"/srv/with space", "xfs", "/dev/vdb"}}));
 }
 
+TEST(MountTableTest, FileSystemsThatMayBeOnSeveralDevicesCount) {
+  const auto mounts = parse_block_mounts(
+      "22 1 0:26 /@ / rw,relatime shared:1 - btrfs /dev/vda2 rw,subvol=/@\n"
+      "23 22 0:26 /@home /home rw,relatime shared:2 - btrfs /dev/vda2 rw,subvol=/@home\n"
+      "24 22 0:31 / /srv rw - bcachefs /dev/vdb:/dev/vdc rw\n"
+      "25 22 0:32 / /run rw - tmpfs tmpfs rw\n");
+  EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "btrfs", "/dev/vda2"}, {"/srv", "bcachefs", "/dev/vdb:/dev/vdc"}}));
+}
+
 TEST(MountTableTest, LinesThatMakeNoSenseAreLeftOut) {
   EXPECT_TRUE(
       parse_block_mounts("\n- - -\n1 2 8:0\n1 2 8:0 / / rw - ext4\nno separator at all in this line\n").empty());

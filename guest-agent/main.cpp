@@ -129,6 +129,7 @@ int start(std::span<char* const> arguments) {
     become_init();
     options = {.once = false, .no_init = true};
   }
+  open_missing_streams();
   ::setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 0);
   ::setenv("HOME", "/root", 0);
   ::signal(SIGPIPE, SIG_IGN);  // a program that reads no more of its input is none of our business

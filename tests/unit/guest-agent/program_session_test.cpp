@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/program_session.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <csignal>
@@ -121,12 +122,20 @@ TEST_F(ProgramSessionTest, ASignalThatDoesNotExistIsRefused) {
 }
 
 TEST_F(ProgramSessionTest, ATimeOutKillsTheProgramAndWhatItStarted) {
-  ExecRequest request = shell("sleep 1000 & echo $!; wait");
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ExecRequest request = shell("exec 3<> " + pipe + "; sleep 1000 & wait");
   request.timeout_ns = 200'000'000;
   start(request);
   const Outcome outcome = finish();
   EXPECT_TRUE(outcome.ended.timed_out);
   EXPECT_EQ(outcome.ended.signal, static_cast<uint32_t>(SIGKILL));
+  // No one holds the pipe once both are gone: the open for writing says so.
+  int writer = -1;
+  do {
+    writer = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  } while (writer >= 0 && ::close(writer) == 0);
+  EXPECT_EQ(errno, ENXIO);
 }
 
 TEST_F(ProgramSessionTest, ALostConnectionKillsTheProgram) {

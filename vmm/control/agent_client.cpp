@@ -29,6 +29,12 @@ Result<AgentClient> connect_once(const std::string& path) {
   return with_context(std::move(client), path);
 }
 
+/// A text of the agent's, no longer than an agent of ours would make it.
+std::string bounded(std::string text) {
+  text.resize(std::min(text.size(), agent::kMaxErrorBytes));
+  return text;
+}
+
 /// Whether a guest that boots may get over the error.
 bool may_pass(Errc code) { return code != Errc::kUnsupported && code != Errc::kCorrupt && code != Errc::kPermission; }
 
@@ -51,6 +57,7 @@ Result<AgentClient> AgentClient::greet(UniqueFd socket, const Deadline& deadline
   const agent::Message first = TANDEM_TRY(with_context(channel.receive_message(deadline), "the guest's agent"));
   TANDEM_TRY(check_no_error(first));
   auto hello = TANDEM_TRY(with_context(first.as<agent::AgentHello>(), "the guest's agent"));
+  hello.version = bounded(std::move(hello.version));
   const uint32_t newest = std::min(hello.newest_protocol, agent::kNewestProtocol);
   if (newest < std::max(hello.oldest_protocol, agent::kOldestProtocol)) {
     return fail(Errc::kUnsupported, "the guest's agent ({}) speaks protocols {} to {}, this program {} to {}",
@@ -74,7 +81,7 @@ Result<void> AgentClient::check_no_error(const agent::Message& message) {
   }
   const auto error = TANDEM_TRY(message.as<agent::ErrorReply>());
   const auto known = std::ranges::find(kCodes, error.code, &CodeName::name);
-  return std::unexpected(Error(known == kCodes.end() ? Errc::kIo : known->code, error.text));
+  return std::unexpected(Error(known == kCodes.end() ? Errc::kIo : known->code, bounded(error.text)));
 }
 
 }  // namespace tandem::control

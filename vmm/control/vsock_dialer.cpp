@@ -3,15 +3,25 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace tandem::control {
 namespace {
 
-Result<UniqueFd> connect_to(const std::string& path) {
+/// Limits how long connect(2) waits for its turn when the queue of those who want to be accepted is full.
+void limit_connect(const UniqueFd& socket, const agent::Deadline& deadline) {
+  constexpr int kMsPerS = 1000;
+  const int limit_ms = std::max(deadline.poll_timeout_ms(), 1);  // 0 would be no limit
+  const timeval limit{.tv_sec = limit_ms / kMsPerS, .tv_usec = limit_ms % kMsPerS * kMsPerS};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+Result<UniqueFd> connect_to(const std::string& path, const agent::Deadline& deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() > kMaxSocketPathBytes) {
@@ -19,8 +29,11 @@ Result<UniqueFd> connect_to(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket && deadline.poll_timeout_ms() >= 0) {
+    limit_connect(socket, deadline);
+  }
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail_errno("{}", path);
+    return errno == EAGAIN ? fail(Errc::kIo, "{}: no answer in time", path) : fail_errno("{}", path);
   }
   return socket;
 }
@@ -54,7 +67,7 @@ Result<std::string> read_line(const UniqueFd& socket, const agent::Deadline& dea
 }  // namespace
 
 Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline) {
-  UniqueFd socket = TANDEM_TRY(connect_to(path));
+  UniqueFd socket = TANDEM_TRY(connect_to(path, deadline));
   const std::string request = fmt::format("CONNECT {}\n", port);
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     return fail_errno("{}", path);

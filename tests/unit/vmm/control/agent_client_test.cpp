@@ -25,10 +25,9 @@ using agent::Deadline;
 class VsockTest : public agent::AgentTest {
  protected:
   VsockTest() {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path_.data(), path_.size());
-    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    address_.sun_family = AF_UNIX;
+    std::memcpy(address_.sun_path, path_.data(), path_.size());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_), 0);
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
   }
   ~VsockTest() override {
@@ -74,6 +73,7 @@ class VsockTest : public agent::AgentTest {
   }
 
   const std::string path_ = folder_ + "/vsock";
+  sockaddr_un address_{};
   const UniqueFd listener_{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   std::thread device_;
 };
@@ -104,6 +104,28 @@ TEST_F(VsockTest, WithoutASocketThereIsNoVm) {
   EXPECT_EQ(dial_vsock(folder_ + "/none", 1, Deadline()).error().code(), Errc::kNotFound);
   EXPECT_EQ(dial_vsock(std::string(kMaxSocketPathBytes + 1, 'p'), 1, Deadline()).error().code(),
             Errc::kInvalidArgument);
+}
+
+TEST_F(VsockTest, ADeviceThatAcceptsNobodyIsNotWaitedForForever) {
+  ASSERT_EQ(::listen(listener_.get(), 0), 0);
+  std::vector<UniqueFd> waiting;
+  do {
+    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  } while (::connect(waiting.back().get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0);
+  EXPECT_EQ(dial_vsock(path_, 1, Deadline(std::chrono::milliseconds(1))).error().message(),
+            path_ + ": no answer in time");
+}
+
+TEST_F(VsockTest, TextsOfAnAgentAreCutShort) {
+  pretend(hello_frame({.oldest_protocol = 9, .newest_protocol = 9, .version = std::string(100'000, 'v')}));
+  EXPECT_LT(failure().size(), 2 * agent::kMaxErrorBytes);
+  EXPECT_LE(
+      AgentClient::reply_in<agent::Done>(
+          agent::Message::decode(agent::encode_message(agent::ErrorReply{"busy", std::string(100'000, 't')})).value())
+          .error()
+          .message()
+          .size(),
+      agent::kMaxErrorBytes);
 }
 
 TEST_F(VsockTest, AnAgentOfAnOlderProtocolIsNamed) {
@@ -200,6 +222,13 @@ TEST_F(AgentClientTest, WhatCannotBeStartedSaysWhy) {
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code(), Errc::kNotFound);
   EXPECT_EQ(ended.error().message(), "no-such-program-anywhere: No such file or directory");
+}
+
+TEST_F(AgentClientTest, ARequestThatIsTooLongIsAnError) {
+  const auto ended = AgentProgram(client(), {}).run({.arguments = {"true", std::string(agent::kMaxMessageBytes, 'x')}});
+  ASSERT_FALSE(ended);
+  EXPECT_TRUE(ended.error().message().ends_with("bytes; at most 131072 are allowed")) << ended.error().message();
+  EXPECT_TRUE(client().ask<agent::PingReply>(agent::PingRequest{}));
 }
 
 TEST_F(AgentClientTest, FilesGoThereAndBack) {

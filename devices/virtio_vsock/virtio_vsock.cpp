@@ -46,12 +46,13 @@ Result<void> VirtioVsock::reset() {
   active_.reset();
   bury_all();
   event_due_ = false;
-  event_pending_ = false;
+  end_event_wait();
   return {};
 }
 
 Result<void> VirtioVsock::pause() {
   paused_ = true;
+  event_timer_->disarm();  // the guest cannot do anything meanwhile
   host_.set_accepting(false);
   for (const auto& [ports, entry] : streams_) {
     update_watch(*entry);
@@ -64,6 +65,9 @@ Result<void> VirtioVsock::pause() {
 
 Result<void> VirtioVsock::resume() {
   paused_ = false;
+  if (event_pending_) {
+    event_timer_->arm_after_ns(kEventTimeoutNs);
+  }
   host_.set_accepting(true);
   for (const auto& [ports, entry] : streams_) {
     update_watch(*entry);
@@ -84,7 +88,7 @@ Result<void> VirtioVsock::restore(const StateRecord& record) {
   bury_all();
   guest_cid_ = guest_cid;
   event_due_ = true;
-  event_pending_ = false;
+  end_event_wait();
   return {};
 }
 
@@ -368,10 +372,14 @@ void VirtioVsock::handle_event_queue() {
     if (!buffers || *buffers <= event_buffers_) {
       return;
     }
-    event_pending_ = false;
-    event_timer_->disarm();
+    end_event_wait();
   }
   receive();
+}
+
+void VirtioVsock::end_event_wait() {
+  event_pending_ = false;
+  event_timer_->disarm();
 }
 
 /// How many buffers for events there are; the next doorbell rings for one more. @return nothing if the device stopped.

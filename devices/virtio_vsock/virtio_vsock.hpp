@@ -102,6 +102,7 @@ class VirtioVsock final : public VirtioDevice, private VsockClient {
 
   bool deliver_event();
   void handle_event_queue();
+  void end_event_wait();
   [[nodiscard]] std::optional<unsigned> count_event_buffers();
 
   Entry* add_stream(VsockPorts ports, VsockStream::Origin origin, UniqueFd socket);

@@ -429,6 +429,22 @@ TEST_F(VirtioVsockTest, DuringAPauseNothingMoves) {
   EXPECT_EQ(expect_packet(kOpRw).data, "later");
 }
 
+TEST_F(VirtioVsockTest, AfterAPauseOldStreamsGoOnAndNewOnesAreMadeAtOnce) {
+  set_up();
+  const UniqueFd old = open_from_guest();
+  ASSERT_TRUE(device_.pause());
+  rig_.resume(device_);
+  EXPECT_FALSE(guest_.next_event()) << "nothing was reset";
+  guest_.send_data(kGuestPort, kHostPort, "still here");
+  EXPECT_EQ(read(old), "still here");
+  const Connection of_host = open_from_host(7);
+  write(of_host.program, "hello");
+  EXPECT_EQ(expect_packet(kOpRw, 7).data, "hello");
+  const UniqueFd of_guest = open_from_guest(kGuestPort + 1);
+  guest_.send_data(kGuestPort + 1, kHostPort, "hi");
+  EXPECT_EQ(read(of_guest), "hi");
+}
+
 TEST_F(VirtioVsockTest, AResetEndsEveryStreamAndTheNextDriverStartsAfresh) {
   set_up();
   const UniqueFd program = open_from_guest();
@@ -503,6 +519,26 @@ TEST_F(RestoredVsockTest, AGuestThatKeepsTheEventsBufferIsNotWaitedForForever) {
   ASSERT_EQ(timer_->delay_ns(), VirtioVsock::kEventTimeoutNs);
   timer_->fire();
   expect_packet(kOpRequest);
+}
+
+TEST_F(RestoredVsockTest, APauseIsNoTimeForTheGuestToHandleTheEvent) {
+  rig_.resume(device_);
+  ASSERT_EQ(guest_.next_event(), kEventTransportReset);
+  ASSERT_TRUE(device_.pause());
+  EXPECT_FALSE(timer_->is_armed());
+  rig_.resume(device_);
+  EXPECT_EQ(timer_->delay_ns(), VirtioVsock::kEventTimeoutNs);
+  const UniqueFd program = host_.dial(kGuestPort);
+  expect_nothing();
+  timer_->fire();
+  expect_packet(kOpRequest);
+}
+
+TEST_F(RestoredVsockTest, AResetEndsTheWaitForTheGuest) {
+  rig_.resume(device_);
+  ASSERT_EQ(guest_.next_event(), kEventTransportReset);
+  rig_.reset(device_);
+  EXPECT_FALSE(timer_->is_armed());
 }
 
 TEST_F(RestoredVsockTest, TheGuestConnectsAnew) {

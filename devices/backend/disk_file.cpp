@@ -35,7 +35,7 @@ std::string_view kind_of(mode_t mode) {
 bool is_disk(const struct stat& file) { return S_ISREG(file.st_mode) || S_ISBLK(file.st_mode); }
 
 /// Opens `path` if it is a disk. Looks before it opens: opening a device of another kind can do things.
-Result<UniqueFd> open_disk(const std::string& path, DiskFile::Access access) {
+Result<UniqueFd> open_disk(const std::string& path, DiskFile::Access access, DiskFile::Locking locking) {
   struct stat before = {};
   if (::stat(path.c_str(), &before) != 0) {
     return fail_errno("disk {}", path);
@@ -45,7 +45,8 @@ Result<UniqueFd> open_disk(const std::string& path, DiskFile::Access access) {
                 kind_of(before.st_mode));
   }
   const bool writes = access == DiskFile::Access::kReadWrite;
-  const int claim = writes && S_ISBLK(before.st_mode) ? O_EXCL : 0;
+  const bool claims = writes && locking == DiskFile::Locking::kNow && S_ISBLK(before.st_mode);
+  const int claim = claims ? O_EXCL : 0;
   // O_NONBLOCK: what is at `path` may have become a FIFO meanwhile.
   UniqueFd fd(::open(path.c_str(), (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | claim));
   if (!fd) {
@@ -65,11 +66,16 @@ Result<UniqueFd> open_disk(const std::string& path, DiskFile::Access access) {
   return fd;
 }
 
+struct flock whole_file_lock(DiskFile::Access access) {
+  struct flock whole_file = {};
+  whole_file.l_type = access == DiskFile::Access::kReadWrite ? F_WRLCK : F_RDLCK;
+  whole_file.l_whence = SEEK_SET;
+  return whole_file;
+}
+
 Result<void> lock(int fd, const std::string& path, DiskFile::Access access) {
   const bool writes = access == DiskFile::Access::kReadWrite;
-  struct flock whole_file = {};
-  whole_file.l_type = writes ? F_WRLCK : F_RDLCK;
-  whole_file.l_whence = SEEK_SET;
+  struct flock whole_file = whole_file_lock(access);
   if (::fcntl(fd, F_OFD_SETLK, &whole_file) == 0) {
     return {};
   }
@@ -132,16 +138,33 @@ int write_zero_bytes(int fd, uint64_t offset, uint64_t size_bytes) {
 
 }  // namespace
 
-Result<DiskFile> DiskFile::open(const std::string& path, Access access) {
-  UniqueFd fd = TANDEM_TRY(open_disk(path, access));
+Result<DiskFile> DiskFile::open(const std::string& path, Access access, Locking locking) {
+  UniqueFd fd = TANDEM_TRY(open_disk(path, access, locking));
   struct stat file = {};
   if (::fstat(fd.get(), &file) != 0) {
     return fail_errno("disk {}", path);
   }
   const bool is_block_device = S_ISBLK(file.st_mode);
-  TANDEM_TRY(lock(fd.get(), path, access));
+  if (locking == Locking::kNow) {
+    TANDEM_TRY(lock(fd.get(), path, access));
+  }
   const uint64_t size_bytes = TANDEM_TRY(size_of(fd.get(), path, is_block_device));
   return DiskFile(path, std::move(fd), access, is_block_device, size_bytes);
+}
+
+Result<void> DiskFile::take_lock() const { return lock(fd_.get(), path_, access_); }
+
+void DiskFile::drop_lock() const {
+  struct flock whole_file = whole_file_lock(access_);
+  whole_file.l_type = F_UNLCK;
+  if (::fcntl(fd_.get(), F_OFD_SETLK, &whole_file) != 0) {
+    log::debug("disk {}: cannot be unlocked: its file system has no locks", path_);
+  }
+}
+
+bool DiskFile::is_locked_elsewhere() const {
+  struct flock whole_file = whole_file_lock(access_);
+  return ::fcntl(fd_.get(), F_OFD_GETLK, &whole_file) == 0 && whole_file.l_type != F_UNLCK;
 }
 
 int DiskFile::flush() const {

@@ -16,21 +16,32 @@ inline constexpr uint64_t kSectorBytes = 512;
 ///
 /// The lock is an open file description's (fcntl(2), F_OFD_SETLK) on the whole file: a disk that somebody writes to is
 /// nobody else's, whether in another process or in this one; a disk may have any number of readers. A block device that
-/// is written to is also claimed with O_EXCL, which a mounted one refuses.
+/// is written to is also claimed with O_EXCL, which a mounted one refuses, unless it was opened to be locked later: its
+/// owner until then may have claimed it.
 class DiskFile {
  public:
   enum class Access : uint8_t { kReadWrite, kReadOnly };
+  /// `kLater`: somebody else, who hands the disk over, has the lock until then. Nothing may be read or written before.
+  enum class Locking : uint8_t { kNow, kLater };
 
-  /// Opens and locks the disk at `path`; never waits.
+  /// Opens the disk at `path`, and locks it now; never waits.
   /// @errors  as open(2) fails; Errc::kBusy: somebody else has it; Errc::kInvalidArgument: neither a regular file nor a
   ///          block device, empty, or not a whole number of sectors. Texts begin with "disk <path>: ".
-  static Result<DiskFile> open(const std::string& path, Access access);
+  static Result<DiskFile> open(const std::string& path, Access access, Locking locking = Locking::kNow);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// A multiple of kSectorBytes, not 0.
   [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
   [[nodiscard]] bool is_read_only() const { return access_ == Access::kReadOnly; }
+
+  /// Locks the disk; never waits. What is locked by this object already stays so.
+  /// @errors  Errc::kBusy: somebody else has it.
+  [[nodiscard]] Result<void> take_lock() const;
+  /// Lets others have the disk. @pre nothing is being read or written.
+  void drop_lock() const;
+  /// Whether somebody else has a lock on the disk that keeps us from taking ours.
+  [[nodiscard]] bool is_locked_elsewhere() const;
 
   // These block, and return 0 or an errno. @pre the range is within the disk.
 

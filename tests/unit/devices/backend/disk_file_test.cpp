@@ -118,6 +118,38 @@ TEST(DiskFileTest, ClosingADiskUnlocksIt) {
   EXPECT_TRUE(DiskFile::open(file.path(), kReadWrite));
 }
 
+TEST(DiskFileTest, ADiskToBeLockedLaterIsOpenedBesideItsOwner) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto owner = DiskFile::open(file.path(), kReadWrite);
+  const auto next = DiskFile::open(file.path(), kReadWrite, DiskFile::Locking::kLater);
+  ASSERT_TRUE(owner && next);
+  EXPECT_TRUE(next->is_locked_elsewhere());
+  EXPECT_FALSE(owner->is_locked_elsewhere());
+  EXPECT_EQ(next->take_lock().error().code(), Errc::kBusy);
+}
+
+TEST(DiskFileTest, ALockIsHandedOverAndBack) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto owner = DiskFile::open(file.path(), kReadWrite);
+  const auto next = DiskFile::open(file.path(), kReadWrite, DiskFile::Locking::kLater);
+  ASSERT_TRUE(owner && next);
+  owner->drop_lock();
+  EXPECT_FALSE(next->is_locked_elsewhere());
+  EXPECT_TRUE(next->take_lock());
+  EXPECT_TRUE(next->take_lock()) << "it is ours already";
+  EXPECT_EQ(owner->take_lock().error().code(), Errc::kBusy);
+  next->drop_lock();
+  EXPECT_TRUE(owner->take_lock());
+}
+
+TEST(DiskFileTest, ADiskThatNobodyLockedIsAnybodys) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto disk = DiskFile::open(file.path(), kReadWrite, DiskFile::Locking::kLater);
+  ASSERT_TRUE(disk);
+  EXPECT_FALSE(disk->is_locked_elsewhere());
+  EXPECT_TRUE(DiskFile::open(file.path(), kReadWrite));
+}
+
 // Operations
 
 class DiskFileOperationTest : public ::testing::Test {

@@ -24,6 +24,9 @@ constexpr size_t kMaxPacketBytes = sizeof(Header) + kMaxFrameBytes;
 /// Most pieces of the driver's buffer in one system call, beside one of our own.
 constexpr size_t kMaxPieces = IOV_MAX - 1;
 
+/// Shortest frame of Ethernet, without its checksum.
+constexpr size_t kMinFrameBytes = 60;
+
 /// The specification's least MTU.
 constexpr uint16_t kMinMtu = 68;
 
@@ -39,6 +42,25 @@ uint64_t features_of(NetOffloads offloads) {
   return kFCsum | kFGuestCsum | (offloads.tso4 ? kFHostTso4 | kFGuestTso4 : 0) |
          (offloads.tso6 ? kFHostTso6 | kFGuestTso6 : 0) | (offloads.ecn ? kFHostEcn | kFGuestEcn : 0) |
          (offloads.uso ? kFHostUso | kFGuestUso4 | kFGuestUso6 : 0);
+}
+
+/// A broadcast request for the protocol address of `mac`, padded to the shortest frame that Ethernet has.
+std::array<std::byte, sizeof(Header) + kMinFrameBytes> rarp_request(const MacAddress& mac) {
+  constexpr std::array<uint8_t, 8> kRequestForEthernet{0, 1, 8, 0, 6, 4, 0, 3};  // htype, ptype, hlen, plen, op
+  std::array<std::byte, sizeof(Header) + kMinFrameBytes> packet{};
+  size_t next = sizeof(Header);
+  const auto append = [&](std::span<const uint8_t> bytes) {
+    std::memcpy(&packet[next], bytes.data(), bytes.size());
+    next += bytes.size();
+  };
+  append(std::array<uint8_t, 6>{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF});
+  append(mac);
+  append(std::array<uint8_t, 2>{0x80, 0x35});  // EtherType
+  append(kRequestForEthernet);
+  append(mac);  // sender
+  append(std::array<uint8_t, 4>{});
+  append(mac);  // target
+  return packet;
 }
 
 /// What the driver takes over from the host.
@@ -367,6 +389,14 @@ NetTransfer VirtioNet::send(const DescriptorChain& packet) {
     set_link(false);
   }
   return sent;
+}
+
+void VirtioNet::announce() {
+  auto packet = rarp_request(state_.mac);
+  const iovec piece = piece_of(std::span<std::byte>(packet));
+  if (!is_gone_ && !backend_.send(std::span(&piece, 1))) {
+    log::debug("{}: its address could not be announced", name_);
+  }
 }
 
 void VirtioNet::transmit_later() {

@@ -47,6 +47,11 @@ class VirtioNet final : public VirtioDevice, private NetClient {
 
   [[nodiscard]] const NetCounters& counters() const { return counters_; }
 
+  /// Tells the network that the guest's address is reached here now: a RARP request with it, broadcast, makes switches learn
+  /// the way. To be called after an arrival, with the device's mutex held.
+  /// @spec  RFC 903
+  void announce();
+
   [[nodiscard]] std::string_view name() const override { return name_; }
   Result<void> reset() override;
   Result<void> pause() override;

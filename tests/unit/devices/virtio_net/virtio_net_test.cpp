@@ -76,6 +76,32 @@ class VirtioNetTest : public ::testing::Test {
   VirtioNet net_{"net0", kMacAddress, rig_.executor(), backend_};
 };
 
+// --- Arrival ---
+
+TEST_F(VirtioNetTest, AnnouncesItsAddressByARarpRequest) {
+  net_.announce();
+  ASSERT_EQ(backend_.sent().size(), 1U);
+  const std::vector<std::byte> frame = frame_of(backend_.sent()[0]);
+  ASSERT_EQ(frame.size(), 60U);
+  const auto mac_at = [&frame](size_t offset) {
+    MacAddress mac{};
+    std::memcpy(mac.data(), &frame[offset], mac.size());
+    return mac;
+  };
+  EXPECT_EQ(mac_at(0), (MacAddress{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}));
+  EXPECT_EQ(mac_at(6), kMacAddress);
+  EXPECT_EQ(load_le<uint16_t>(std::span(frame).subspan(12)), 0x3580U);  // EtherType 0x8035
+  EXPECT_EQ(load_le<uint16_t>(std::span(frame).subspan(20)), 0x0300U);  // operation 3
+  EXPECT_EQ(mac_at(22), kMacAddress);
+  EXPECT_EQ(mac_at(32), kMacAddress);
+}
+
+TEST_F(VirtioNetTest, AnAnnouncementThatTheNetworkRefusesChangesNothing) {
+  backend_.stall_send(NetStall::kWouldBlock);
+  net_.announce();
+  EXPECT_EQ(net_.counters(), NetCounters{});
+}
+
 // --- Configuration and features ---
 
 TEST_F(VirtioNetTest, ConfigurationHoldsAddressLinkAndMtu) {

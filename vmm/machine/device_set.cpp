@@ -259,8 +259,10 @@ Result<void> DeviceSet::add_disk(const DiskSpec& disk) {
   };
   using Access = devices::DiskFile::Access;
   auto parts = std::make_unique<DiskParts>(host_.loop);
-  auto file = TANDEM_TRY(devices::DiskFile::open(disk.path, disk.read_only ? Access::kReadOnly : Access::kReadWrite));
+  auto file = TANDEM_TRY(
+      devices::DiskFile::open(disk.path, disk.read_only ? Access::kReadOnly : Access::kReadWrite, host_.disk_locking));
   auto engine = TANDEM_TRY(devices::create_block_engine(std::move(file), devices::VirtioBlk::kQueueSize));
+  disks_.push_back(&engine->disk());
   parts->device = TANDEM_TRY(devices::VirtioBlk::create(disk.id, disk.id, std::move(engine), parts->executor));
   return attach_virtio(std::move(parts));
 }
@@ -276,6 +278,7 @@ Result<void> DeviceSet::add_net(const NetSpec& net) {
   parts->tap = TANDEM_TRY(devices::TapBackend::open(net.tap, parts->executor));
   const devices::MacAddress mac = net.mac ? *net.mac : TANDEM_TRY(make_mac());
   parts->device.emplace(net.id, mac, parts->executor, *parts->tap);
+  nets_.emplace_back(&parts->executor, &*parts->device);
   return attach_virtio(std::move(parts));
 }
 
@@ -336,6 +339,39 @@ Result<void> DeviceSet::add_vsock(const VsockSpec& vsock) {
                         devices::VirtioVsock::Connections{
                             .executor = parts->executor, .host = *parts->host, .event_timer = std::move(timer)});
   return attach_virtio(std::move(parts));
+}
+
+Result<void> DeviceSet::take_disks() {
+  for (const devices::DiskFile* const disk : disks_) {
+    if (auto locked = disk->take_lock(); !locked) {
+      release_disks();
+      return locked;
+    }
+  }
+  return {};
+}
+
+void DeviceSet::release_disks() {
+  for (const devices::DiskFile* const disk : disks_) {
+    disk->drop_lock();
+  }
+}
+
+bool DeviceSet::has_writable_disk() const {
+  return std::ranges::any_of(disks_, [](const devices::DiskFile* disk) { return !disk->is_read_only(); });
+}
+
+bool DeviceSet::are_disks_locked_elsewhere() const {
+  return has_writable_disk() && std::ranges::all_of(disks_, [](const devices::DiskFile* disk) {
+           return disk->is_read_only() || disk->is_locked_elsewhere();
+         });
+}
+
+void DeviceSet::announce() {
+  for (const auto& [executor, net] : nets_) {
+    const std::lock_guard lock(executor->mutex());
+    net->announce();
+  }
 }
 
 std::vector<Intid> DeviceSet::edge_interrupts() const {

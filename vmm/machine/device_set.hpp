@@ -5,8 +5,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "devices/backend/disk_file.hpp"
 #include "devices/bus/device_executor.hpp"
 #include "devices/bus/doorbell_host.hpp"
 #include "devices/bus/fdt_node.hpp"
@@ -18,6 +20,10 @@
 #include "vmm/lib/state/saved_components.hpp"
 #include "vmm/machine/machine_spec.hpp"
 #include "vmm/vcpu/exit_dispatcher.hpp"
+
+namespace tandem::devices {
+class VirtioNet;
+}  // namespace tandem::devices
 
 namespace tandem {
 
@@ -32,6 +38,8 @@ class DeviceSet {
     const GuestMemory& memory;
     GuestRam& ram;
     MachineEvents& events;
+    /// `kLater`: the disks belong to the machine that arrives here, whose source has them until `take_disks`.
+    devices::DiskFile::Locking disk_locking = devices::DiskFile::Locking::kNow;
   };
 
   /// Opens what the spec names, builds and places the devices.
@@ -65,6 +73,17 @@ class DeviceSet {
   Result<void> save(MachineState& state);
   /// Gives every device its state. @pre paused.
   Result<void> restore(SavedComponents& saved);
+
+  /// Locks all disks, or none. What is locked already stays so.
+  /// @errors  Errc::kBusy: somebody else has one.
+  Result<void> take_disks();
+  /// Unlocks all disks. @pre paused.
+  void release_disks();
+  [[nodiscard]] bool has_writable_disk() const;
+  /// Whether there is a disk to be written to, and somebody else has locked all of those.
+  [[nodiscard]] bool are_disks_locked_elsewhere() const;
+  /// Tells the networks that the guest is here now.
+  void announce();
 
   /// Tells the guest that it is a copy: others may go on from the same state.
   /// @pre every vCPU is parked, and the interrupt controller restored.
@@ -114,7 +133,9 @@ class DeviceSet {
   devices::MmioBus bus_;
   std::vector<std::unique_ptr<Parts>> parts_;
   std::vector<Attached> attached_;
-  VmGenIdParts* vmgenid_ = nullptr;  // of parts_
+  VmGenIdParts* vmgenid_ = nullptr;                                             // of parts_
+  std::vector<const devices::DiskFile*> disks_;                                 // of parts_
+  std::vector<std::pair<devices::DeviceExecutor*, devices::VirtioNet*>> nets_;  // of parts_
   unsigned virtio_slots_used_ = 0;
 };
 

@@ -21,10 +21,15 @@ constexpr uint32_t kVirtioMagic = 0x74726976;
 
 class DeviceSetTest : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<DeviceSet>> create(const MachineSpec& spec) {
-    return DeviceSet::create(
-        spec,
-        {.loop = *loop_, .irqs = irqs_, .doorbells = doorbells_, .memory = memory_, .ram = ram_, .events = events_});
+  Result<std::unique_ptr<DeviceSet>> create(
+      const MachineSpec& spec, devices::DiskFile::Locking disk_locking = devices::DiskFile::Locking::kNow) {
+    return DeviceSet::create(spec, {.loop = *loop_,
+                                    .irqs = irqs_,
+                                    .doorbells = doorbells_,
+                                    .memory = memory_,
+                                    .ram = ram_,
+                                    .events = events_,
+                                    .disk_locking = disk_locking});
   }
   static MachineSpec spec_without_console() {
     MachineSpec spec;
@@ -119,6 +124,37 @@ TEST_F(DeviceSetTest, ADiskThatCannotBeOpenedLeavesTheFilesOfConsolesAlone) {
   spec.disks = {{.path = "/nonexistent/disk", .id = "disk0", .read_only = false}};
   ASSERT_FALSE(create(spec));
   EXPECT_GT(std::filesystem::file_size(old_log.path()), 0U);
+}
+
+TEST_F(DeviceSetTest, DisksAreHandedOverAllOrNone) {
+  const fakes::MemoryFile first(std::string(512, 'x'));
+  const fakes::MemoryFile second(std::string(512, 'x'));
+  MachineSpec spec = spec_without_console();
+  spec.disks = {{.path = first.path(), .id = "disk0"}, {.path = second.path(), .id = "disk1"}};
+  const auto source = create(spec).value();
+  const auto target = create(spec, devices::DiskFile::Locking::kLater).value();
+  EXPECT_TRUE(target->are_disks_locked_elsewhere());
+  EXPECT_EQ(target->take_disks().error().code(), Errc::kBusy);
+  source->release_disks();
+  EXPECT_FALSE(target->are_disks_locked_elsewhere());
+  {
+    const auto third = devices::DiskFile::open(second.path(), devices::DiskFile::Access::kReadWrite);
+    EXPECT_EQ(target->take_disks().error().code(), Errc::kBusy);
+    EXPECT_TRUE(devices::DiskFile::open(first.path(), devices::DiskFile::Access::kReadWrite));
+  }
+  EXPECT_TRUE(target->take_disks());
+  EXPECT_FALSE(source->take_disks());
+}
+
+TEST_F(DeviceSetTest, LocksTellNothingWithoutADiskToWriteTo) {
+  const fakes::MemoryFile file(std::string(512, 'x'));
+  MachineSpec spec = spec_without_console();
+  spec.disks = {{.path = file.path(), .id = "disk0", .read_only = true}};
+  const auto source = create(spec).value();
+  const auto target = create(spec, devices::DiskFile::Locking::kLater).value();
+  EXPECT_FALSE(source->has_writable_disk());
+  EXPECT_FALSE(target->are_disks_locked_elsewhere());
+  EXPECT_TRUE(target->take_disks());
 }
 
 TEST_F(DeviceSetTest, ADiskCannotHaveTheNameOfADeviceThatIsAlwaysThere) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "devices/backend/disk_file.hpp"
@@ -58,6 +59,8 @@ class BlockEngine {
   virtual ~BlockEngine() = default;
 
   [[nodiscard]] virtual const DiskFile& disk() const = 0;
+  /// In a word, for people.
+  [[nodiscard]] virtual std::string_view name() const = 0;
 
   /// Takes on a request; it may start now or at `kick`. @pre within the disk; its kind is allowed there.
   virtual void submit(BlockRequest& request) = 0;

@@ -34,6 +34,7 @@ class UringBlockEngine final : public BlockEngine {
   static Result<std::unique_ptr<BlockEngine>> create(DiskFile disk, Ring ring);
 
   [[nodiscard]] const DiskFile& disk() const override { return disk_; }
+  [[nodiscard]] std::string_view name() const override { return "io_uring"; }
   void submit(BlockRequest& request) override;
   void kick() override;
   [[nodiscard]] int completion_fd() const override { return completion_.get(); }

@@ -14,6 +14,7 @@ class WorkerBlockEngine final : public BlockEngine {
   static Result<std::unique_ptr<BlockEngine>> create(DiskFile disk);
 
   [[nodiscard]] const DiskFile& disk() const override { return disk_; }
+  [[nodiscard]] std::string_view name() const override { return "thread"; }
   void submit(BlockRequest& request) override { worker_->submit(request); }
   void kick() override {}
   [[nodiscard]] int completion_fd() const override { return completion_.get(); }

@@ -17,6 +17,7 @@ class FakeBlockEngine final : public BlockEngine {
   explicit FakeBlockEngine(DiskFile disk) : disk_(std::move(disk)) {}
 
   [[nodiscard]] const DiskFile& disk() const override { return disk_; }
+  [[nodiscard]] std::string_view name() const override { return "fake"; }
   void submit(BlockRequest& request) override { submitted_.push_back(&request); }
   void kick() override {
     in_flight_.insert(in_flight_.end(), submitted_.begin(), submitted_.end());

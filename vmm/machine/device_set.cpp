@@ -2,7 +2,9 @@
 #include "vmm/machine/device_set.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "devices/backend/block_engine.hpp"
 #include "devices/backend/create_char_backend.hpp"
@@ -10,6 +12,7 @@
 #include "devices/backend/host_entropy.hpp"
 #include "devices/backend/loop_timer.hpp"
 #include "devices/backend/tap.hpp"
+#include "devices/backend/tapped_backend.hpp"
 #include "devices/backend/unix_vsock_host.hpp"
 #include "devices/gpio_pl061/gpio_pl061.hpp"
 #include "devices/pvpanic/pvpanic.hpp"
@@ -81,6 +84,13 @@ Result<devices::MacAddress> make_mac() {
   return mac;
 }
 
+/// For those who stand in another directory. What cannot be made absolute stays as it is.
+std::string absolute(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path found = std::filesystem::absolute(path, failed);
+  return failed ? path : found.lexically_normal().string();
+}
+
 CharBackendChoice choice_of(const ConsoleSpec& spec, MachineEvents& events) {
   const auto kind = [&] {
     switch (spec.kind) {
@@ -129,15 +139,26 @@ Result<void> DeviceSet::add_platform_devices(const MachineSpec& spec) {
   return add_vmgenid();
 }
 
+Result<std::unique_ptr<devices::TappedBackend>> DeviceSet::open_console(const ConsoleSpec& console,
+                                                                        const std::string& device,
+                                                                        devices::DeviceExecutor& executor) {
+  auto inner = TANDEM_TRY(devices::create_char_backend(choice_of(console, host_.events), executor));
+  auto backend = TANDEM_TRY(devices::TappedBackend::create(executor, std::move(inner)));
+  const bool has_path = console.kind == ConsoleSpec::Kind::kFile || console.kind == ConsoleSpec::Kind::kSocket;
+  const std::string endpoint = has_path ? absolute(console.path) : backend->endpoint();
+  back_ends_.push_back({.kind = "console", .id = device, .facts = {{"endpoint", endpoint}}});
+  consoles_.emplace(device, Reached<devices::TappedBackend>{.executor = &executor, .device = backend.get()});
+  return backend;
+}
+
 Result<void> DeviceSet::add_uart(const ConsoleSpec& console) {
   struct UartParts final : Parts {
     using Parts::Parts;
-    std::unique_ptr<CharBackend> backend;
+    std::unique_ptr<devices::TappedBackend> backend;
     std::optional<devices::UartPl011> device;
   };
   auto parts = std::make_unique<UartParts>(host_.loop);
-  parts->backend = TANDEM_TRY(
-      with_context(devices::create_char_backend(choice_of(console, host_.events), parts->executor), "--console"));
+  parts->backend = TANDEM_TRY(with_context(open_console(console, "uart0", parts->executor), "--console"));
   auto& device = parts->device.emplace("uart0", IrqLine(host_.irqs, board::kUartIrq), *parts->backend);
   return attach(std::move(parts), device, board::kUart,
                 [&device](FdtNode& root) { root.add_child(device.describe(place(board::kUart, board::kUartIrq))); });
@@ -164,6 +185,7 @@ Result<void> DeviceSet::add_power_key() {
   auto parts = std::make_unique<GpioParts>(host_.loop);
   auto release = TANDEM_TRY(LoopTimer::create(parts->executor, LoopTimer::Base::kMonotonic));
   auto& device = parts->device.emplace("gpio0", IrqLine(host_.irqs, board::kGpioIrq), std::move(release));
+  power_key_ = {.executor = &parts->executor, .device = &device};
   return attach(std::move(parts), device, board::kGpio, [&device](FdtNode& root) {
     root.add_child(device.describe(place(board::kGpio, board::kGpioIrq), board::kGpioPhandle));
     root.add_child(devices::GpioPl061::describe_power_key(board::kGpioPhandle));
@@ -263,6 +285,12 @@ Result<void> DeviceSet::add_disk(const DiskSpec& disk) {
       devices::DiskFile::open(disk.path, disk.read_only ? Access::kReadOnly : Access::kReadWrite, host_.disk_locking));
   auto engine = TANDEM_TRY(devices::create_block_engine(std::move(file), devices::VirtioBlk::kQueueSize));
   disks_.push_back(&engine->disk());
+  back_ends_.push_back({.kind = "disk",
+                        .id = disk.id,
+                        .facts = {{"path", absolute(disk.path)},
+                                  {"access", disk.read_only ? "read-only" : "read-write"},
+                                  {"size", std::to_string(engine->disk().size_bytes())},
+                                  {"engine", std::string(engine->name())}}});
   parts->device = TANDEM_TRY(devices::VirtioBlk::create(disk.id, disk.id, std::move(engine), parts->executor));
   return attach_virtio(std::move(parts));
 }
@@ -279,6 +307,8 @@ Result<void> DeviceSet::add_net(const NetSpec& net) {
   const devices::MacAddress mac = net.mac ? *net.mac : TANDEM_TRY(make_mac());
   parts->device.emplace(net.id, mac, parts->executor, *parts->tap);
   nets_.emplace_back(&parts->executor, &*parts->device);
+  back_ends_.push_back(
+      {.kind = "net", .id = net.id, .facts = {{"tap", net.tap}, {"mac", fmt::format("{:02x}", fmt::join(mac, ":"))}}});
   return attach_virtio(std::move(parts));
 }
 
@@ -286,11 +316,11 @@ Result<void> DeviceSet::add_console(const ConsoleSpec& console) {
   struct ConsoleParts final : VirtioParts {
     using VirtioParts::VirtioParts;
     VirtioDevice& virtio() override { return *device; }
-    std::unique_ptr<CharBackend> backend;
+    std::unique_ptr<devices::TappedBackend> backend;
     std::optional<devices::VirtioConsole> device;
   };
   auto parts = std::make_unique<ConsoleParts>(host_.loop);
-  parts->backend = TANDEM_TRY(devices::create_char_backend(choice_of(console, host_.events), parts->executor));
+  parts->backend = TANDEM_TRY(open_console(console, "hvc0", parts->executor));
   parts->device.emplace("hvc0", parts->executor, *parts->backend);
   return attach_virtio(std::move(parts));
 }
@@ -322,7 +352,9 @@ Result<void> DeviceSet::add_balloon() {
     const GuestMemory& memory;
     devices::VirtioBalloon device;
   };
-  return attach_virtio(std::make_unique<BalloonParts>(host_.loop, host_.ram, host_.memory));
+  auto parts = std::make_unique<BalloonParts>(host_.loop, host_.ram, host_.memory);
+  balloon_ = {.executor = &parts->executor, .device = &parts->device};
+  return attach_virtio(std::move(parts));
 }
 
 Result<void> DeviceSet::add_vsock(const VsockSpec& vsock) {
@@ -338,6 +370,9 @@ Result<void> DeviceSet::add_vsock(const VsockSpec& vsock) {
   parts->device.emplace("vsock0", vsock.guest_cid,
                         devices::VirtioVsock::Connections{
                             .executor = parts->executor, .host = *parts->host, .event_timer = std::move(timer)});
+  back_ends_.push_back({.kind = "vsock",
+                        .id = "vsock0",
+                        .facts = {{"path", absolute(vsock.path)}, {"cid", std::to_string(vsock.guest_cid)}}});
   return attach_virtio(std::move(parts));
 }
 
@@ -423,6 +458,53 @@ Result<void> DeviceSet::save(MachineState& state) {
 
 Result<void> DeviceSet::restore(SavedComponents& saved) {
   return for_each_component([&saved](Component& device) { return saved.restore(device); });
+}
+
+void DeviceSet::press_power_key() {
+  const std::lock_guard lock(power_key_->executor->mutex());
+  power_key_->device->press_power_key();
+}
+
+Result<void> DeviceSet::check_console(std::string_view device) const {
+  const auto console = consoles_.find(device);
+  if (console == consoles_.end()) {
+    return fail(Errc::kNotFound, "there is no console {}", device);
+  }
+  const std::lock_guard lock(console->second.executor->mutex());
+  return console->second.device->is_free() ? Result<void>()
+                                           : fail(Errc::kBusy, "another client is attached to the console");
+}
+
+void DeviceSet::attach_console(std::string_view device, UniqueFd client) {
+  const auto console = consoles_.find(device);
+  TANDEM_ASSERT(console != consoles_.end(), "the console was checked");
+  // A task has to be one that can be copied.
+  console->second.executor->post(
+      [backend = console->second.device, shared = std::make_shared<UniqueFd>(std::move(client))] {
+        if (const auto attached = backend->attach(std::move(*shared)); !attached) {
+          log::warn("console: {}", attached.error().message());
+        }
+      });
+}
+
+Result<void> DeviceSet::set_balloon_target(uint64_t bytes) {
+  if (!balloon_) {
+    return fail(Errc::kUnsupported, "the virtual machine has no balloon (tandem run --balloon)");
+  }
+  if (bytes > host_.ram.range().size()) {
+    return fail(Errc::kOutOfRange, "{} bytes are more than the guest's {}", bytes, host_.ram.range().size());
+  }
+  const std::lock_guard lock(balloon_->executor->mutex());
+  return balloon_->device->set_target(bytes);
+}
+
+std::optional<BalloonStatus> DeviceSet::balloon() const {
+  if (!balloon_) {
+    return std::nullopt;
+  }
+  const std::lock_guard lock(balloon_->executor->mutex());
+  return BalloonStatus{.target_bytes = balloon_->device->target_bytes(),
+                       .actual_bytes = balloon_->device->actual_bytes()};
 }
 
 }  // namespace tandem

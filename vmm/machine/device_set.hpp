@@ -2,9 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,10 +21,15 @@
 #include "vmm/lib/guest_memory/guest_ram.hpp"
 #include "vmm/lib/state/component.hpp"
 #include "vmm/lib/state/saved_components.hpp"
+#include "vmm/lib/unique_fd/unique_fd.hpp"
 #include "vmm/machine/machine_spec.hpp"
+#include "vmm/machine/machine_status.hpp"
 #include "vmm/vcpu/exit_dispatcher.hpp"
 
 namespace tandem::devices {
+class GpioPl061;
+class TappedBackend;
+class VirtioBalloon;
 class VirtioNet;
 }  // namespace tandem::devices
 
@@ -89,6 +97,24 @@ class DeviceSet {
   /// @pre every vCPU is parked, and the interrupt controller restored.
   Result<void> renew_generation();
 
+  // What the host does to devices, and sees of them. @thread any.
+
+  /// Presses the power key, and lets it go a little later.
+  void press_power_key();
+  /// Asks the guest to give up `bytes` of its memory in all.
+  /// @errors  Errc::kUnsupported: there is no balloon. Errc::kOutOfRange: more than the guest has.
+  Result<void> set_balloon_target(uint64_t bytes);
+  /// Nothing without a balloon.
+  [[nodiscard]] std::optional<BalloonStatus> balloon() const;
+  [[nodiscard]] const std::vector<BackEndStatus>& back_ends() const { return back_ends_; }
+  /// Whether a client could be attached to a console.
+  /// @param device  "uart0" or "hvc0".
+  /// @errors  Errc::kNotFound: there is no such console. Errc::kBusy: another client has it.
+  Result<void> check_console(std::string_view device) const;
+  /// Attaches a client, soon; one that came too late is disconnected. @pre check_console(device).
+  /// @param client  a stream socket with O_NONBLOCK.
+  void attach_console(std::string_view device, UniqueFd client);
+
  private:
   /// A device and what it owns on the host's side, under one mutex.
   struct Parts;
@@ -118,6 +144,9 @@ class DeviceSet {
   Result<void> add_net(const NetSpec& net);
   Result<void> add_vsock(const VsockSpec& vsock);
   Result<void> add_console(const ConsoleSpec& console);
+  /// Opens the host's end of the console `device`.
+  Result<std::unique_ptr<devices::TappedBackend>> open_console(const ConsoleSpec& console, const std::string& device,
+                                                               devices::DeviceExecutor& executor);
   Result<void> add_rng();
   Result<void> add_balloon();
 
@@ -137,6 +166,17 @@ class DeviceSet {
   std::vector<const devices::DiskFile*> disks_;                                 // of parts_
   std::vector<std::pair<devices::DeviceExecutor*, devices::VirtioNet*>> nets_;  // of parts_
   unsigned virtio_slots_used_ = 0;
+  std::vector<BackEndStatus> back_ends_;
+
+  /// A device that the host does something to.
+  template <typename Device>
+  struct Reached {
+    devices::DeviceExecutor* executor;
+    Device* device;
+  };
+  std::optional<Reached<devices::GpioPl061>> power_key_;
+  std::optional<Reached<devices::VirtioBalloon>> balloon_;
+  std::map<std::string, Reached<devices::TappedBackend>, std::less<>> consoles_;  // by device
 };
 
 }  // namespace tandem

@@ -58,6 +58,7 @@ Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
 Result<void> Machine::build() {
   control_loop_ = TANDEM_TRY(EventLoop::create());
   io_loop_ = TANDEM_TRY(EventLoop::create());
+  calls_.emplace(*control_loop_);
   TANDEM_TRY(watch_signals());
   TANDEM_TRY(create_memory());
   TANDEM_TRY(create_vcpus());
@@ -189,7 +190,8 @@ Result<void> Machine::load_guest() {
   return vcpus_.front()->set_entry(GuestAddr(entry.pc), entry.x0);
 }
 
-Result<void> Machine::start() {
+Result<void> Machine::start(Start first) {
+  started_at_ = std::chrono::steady_clock::now();
   for (const auto& vcpu : vcpus_) {
     vcpu_threads_.push_back(TANDEM_TRY(VcpuThread::create(*vcpu, *dispatcher_, *pv_)));
   }
@@ -204,19 +206,21 @@ Result<void> Machine::start() {
   if (const std::string& summary = pv_->vcpu_state_summary(); !summary.empty()) {
     log::info("PV vCPU state: {}", summary);  // not before: a start that fails says one line, why it did
   }
-  for (const auto& thread : vcpu_threads_) {
-    thread->unpark();
+  if (first == Start::kPaused) {
+    life_.set_paused_by_user(true);
+    return stop_guest();
   }
-  return {};
+  return continue_guest();
 }
 
-MachineEnd Machine::run() {
-  if (const auto started = start(); !started) {
+MachineEnd Machine::run(Start first) {
+  if (const auto started = start(first); !started) {
     end(MachineEnd::Kind::kFailed, started.error().message());
   }
   while (!end_) {
     control_loop_->run();
   }
+  calls_->close();
   return *end_;
 }
 
@@ -228,23 +232,27 @@ Machine::~Machine() {
   }
 }
 
-Result<void> Machine::reset() {
+Result<void> Machine::stop_guest() {
   for (const auto& thread : vcpu_threads_) {
     thread->request_park();
   }
   for (const auto& thread : vcpu_threads_) {
     thread->wait_parked();
   }
-  TANDEM_TRY(devices_->pause());
-  TANDEM_TRY(pv_->pause());
-  TANDEM_TRY(devices_->reset());
-  TANDEM_TRY(pv_->reset());
-  TANDEM_TRY(vgic_->reset());
-  for (const auto& vcpu : vcpus_) {
-    TANDEM_TRY(vcpu->reset());
+  Result<void> paused = devices_->pause();
+  if (paused) {
+    paused = pv_->pause();
   }
-  TANDEM_TRY(load_guest());
-  ++reset_count_;
+  if (paused) {
+    life_.note_paused();
+  } else if (life_.state() == Lifecycle::State::kRunning) {
+    TANDEM_TRY(release_guest());
+  }
+  return paused;
+}
+
+/// Undoes `stop_guest`, or half of it.
+Result<void> Machine::release_guest() {
   TANDEM_TRY(devices_->resume());
   TANDEM_TRY(pv_->resume());
   for (const auto& thread : vcpu_threads_) {
@@ -253,36 +261,172 @@ Result<void> Machine::reset() {
   return {};
 }
 
+Result<void> Machine::continue_guest() {
+  TANDEM_TRY(release_guest());
+  life_.note_running();
+  return {};
+}
+
+Result<void> Machine::follow_wishes() {
+  if (life_.is_to_pause()) {
+    return stop_guest();
+  }
+  if (life_.is_to_run()) {
+    answer_guest();
+    return end_ ? Result<void>() : continue_guest();
+  }
+  return {};
+}
+
+Result<void> Machine::pause() {
+  const bool was_paused = life_.is_paused_by_user();
+  life_.set_paused_by_user(true);
+  auto done = follow_wishes();
+  if (!done) {
+    life_.set_paused_by_user(was_paused);
+  }
+  return done;
+}
+
+Result<void> Machine::resume() {
+  const bool was_paused = life_.is_paused_by_user();
+  life_.set_paused_by_user(false);
+  auto done = follow_wishes();
+  if (!done) {
+    life_.set_paused_by_user(was_paused);
+  }
+  return done;
+}
+
+Result<void> Machine::hold() {
+  life_.add_hold();
+  auto done = follow_wishes();
+  if (done) {
+    answer_guest();
+    if (end_) {
+      done = fail(Errc::kClosed, "the virtual machine has ended{}{}", end_->reason.empty() ? "" : ": ", end_->reason);
+    }
+  }
+  if (!done) {
+    life_.drop_hold();
+  }
+  return done;
+}
+
+Result<void> Machine::release() {
+  life_.drop_hold();
+  return follow_wishes();
+}
+
+Result<void> Machine::reset() {
+  if (life_.is_held()) {
+    return fail(Errc::kBusy, "the virtual machine is being saved or sent");
+  }
+  [[maybe_unused]] const auto void_now = requests_.take();  // by a guest that is gone after the reset
+  auto done = reset_guest("asked for on the host");
+  if (!done) {
+    end(MachineEnd::Kind::kFailed, done.error().message());
+  }
+  return done;
+}
+
+Result<void> Machine::reset_guest(std::string_view why) {
+  log::info("guest reset {} ({})", reset_count_ + 1, why);
+  const bool runs = life_.state() == Lifecycle::State::kRunning;
+  if (runs) {
+    TANDEM_TRY(with_context(stop_guest(), "reset"));
+  }
+  TANDEM_TRY(with_context(reset_stopped_guest(), "reset"));
+  return runs ? with_context(continue_guest(), "reset") : Result<void>();
+}
+
+Result<void> Machine::reset_stopped_guest() {
+  TANDEM_TRY(devices_->reset());
+  TANDEM_TRY(pv_->reset());
+  TANDEM_TRY(vgic_->reset());
+  for (const auto& vcpu : vcpus_) {
+    TANDEM_TRY(vcpu->reset());
+  }
+  TANDEM_TRY(load_guest());
+  ++reset_count_;
+  return {};
+}
+
 void Machine::end(MachineEnd::Kind kind, std::string reason) {
   if (!end_) {
     end_ = MachineEnd{kind, std::move(reason)};
   }
+  life_.note_ended();
   control_loop_->stop();
 }
 
-void Machine::on_system_off() {
-  control_loop_->post([this] { end(MachineEnd::Kind::kPoweredOff, {}); });
+MachineStatus Machine::status() const {
+  using std::chrono::duration_cast, std::chrono::nanoseconds, std::chrono::steady_clock;
+  std::vector<pid_t> threads;
+  for (const auto& thread : vcpu_threads_) {
+    threads.push_back(thread->thread_id());
+  }
+  const auto uptime = duration_cast<nanoseconds>(steady_clock::now() - started_at_);
+  return {.name = spec_.name,
+          .pid = ::getpid(),
+          .state = std::string(life_.state_name()),
+          .paused_by_user = life_.is_paused_by_user(),
+          .uptime_ns = static_cast<uint64_t>(uptime.count()),
+          .reset_count = reset_count_,
+          .memory_bytes = spec_.memory_bytes,
+          .gic = vgic_->version() == GicVersion::kV3 ? "v3" : "v2",
+          .its = vgic_->has_its(),
+          .vcpu_threads = std::move(threads),
+          .back_ends = devices_->back_ends(),
+          .balloon = devices_->balloon(),
+          .pv_vcpu_state = pv_->vcpu_state_status(),
+          .pv_time = pv_->has_time()};
 }
 
-void Machine::on_system_reset(const SystemResetExit& reset_exit) {
-  const std::string call = reset_exit.is_reset2 ? fmt::format("SYSTEM_RESET2 type {:#x} cookie {:#x}",
-                                                              reset_exit.reset_type, reset_exit.cookie)
-                                                : "SYSTEM_RESET";
-  // Several vCPUs may ask at once: only the first of those that ran before a reset counts.
-  control_loop_->post([this, call, before = reset_count_.load()] {
-    if (end_ || before != reset_count_) {
-      return;
-    }
-    log::info("guest reset {} ({})", before + 1, call);
-    if (const auto done = reset(); !done) {
-      end(MachineEnd::Kind::kFailed, "reset: " + done.error().message());
+void Machine::ask(GuestRequest request) {
+  requests_.add(std::move(request));
+  control_loop_->post([this] {
+    if (life_.state() != Lifecycle::State::kPaused) {
+      answer_guest();
     }
   });
 }
 
-void Machine::on_crash(std::string reason) {
-  control_loop_->post([this, reason = std::move(reason)] { end(MachineEnd::Kind::kCrashed, reason); });
+void Machine::answer_guest() {
+  for (GuestRequest& request : requests_.take()) {
+    answer(std::move(request));
+  }
 }
+
+void Machine::answer(GuestRequest request) {
+  switch (request.kind) {
+    case GuestRequest::Kind::kPowerOff:
+      return end(MachineEnd::Kind::kPoweredOff, {});
+    case GuestRequest::Kind::kCrash:
+      return end(MachineEnd::Kind::kCrashed, std::move(request.text));
+    case GuestRequest::Kind::kReset:
+      break;
+  }
+  // Several vCPUs may ask at once: only the first of those that ran before a reset counts.
+  if (end_ || request.resets_before != reset_count_) {
+    return;
+  }
+  if (const auto done = reset_guest(request.text); !done) {
+    end(MachineEnd::Kind::kFailed, done.error().message());
+  }
+}
+
+void Machine::on_system_off() { ask({.kind = GuestRequest::Kind::kPowerOff, .text = {}}); }
+
+void Machine::on_system_reset(const SystemResetExit& reset_exit) {
+  ask({.kind = GuestRequest::Kind::kReset,
+       .text = reset_exit.is_reset2
+                   ? fmt::format("SYSTEM_RESET2 type {:#x} cookie {:#x}", reset_exit.reset_type, reset_exit.cookie)
+                   : "SYSTEM_RESET",
+       .resets_before = reset_count_});
+}
+
+void Machine::on_crash(std::string reason) { ask({.kind = GuestRequest::Kind::kCrash, .text = std::move(reason)}); }
 
 void Machine::on_quit() {
   control_loop_->post([this] { end(MachineEnd::Kind::kStopped, "ended by the console's escape key"); });

@@ -2,20 +2,26 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "vmm/kvm/kvm_vgic.hpp"
 #include "vmm/lib/event_loop/event_loop.hpp"
+#include "vmm/lib/event_loop/loop_calls.hpp"
 #include "vmm/lib/guest_memory/guest_memory.hpp"
 #include "vmm/lib/guest_memory/guest_ram.hpp"
 #include "vmm/machine/device_set.hpp"
 #include "vmm/machine/guest_loader.hpp"
+#include "vmm/machine/guest_requests.hpp"
+#include "vmm/machine/lifecycle.hpp"
 #include "vmm/machine/machine_spec.hpp"
+#include "vmm/machine/machine_status.hpp"
 #include "vmm/machine/pv_services.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
 
@@ -36,8 +42,13 @@ struct MachineEnd {
 /// Owns everything of one VM, wires it by the spec, and drives its life in a fixed order.
 ///
 /// Threads: the one that calls `run` controls the machine; "io" runs the devices' asynchronous work; one thread a vCPU.
+/// Unless it says otherwise, a function is called on the control thread: from a callback of `control_loop()`, or by way of
+/// `on_control_thread()`.
 class Machine final : public MachineEvents {
  public:
+  /// What the vCPUs do first.
+  enum class Start : uint8_t { kRunning, kPaused };
+
   /// Builds the machine, up to but not including the first guest instruction. SIGTERM, SIGINT and SIGHUP, unless
   /// ignored, are blocked in the calling thread from then on: `run` handles them.
   /// @errors  whatever of the host is missing or refuses; nothing is left behind.
@@ -50,7 +61,44 @@ class Machine final : public MachineEvents {
   [[nodiscard]] Result<std::vector<std::byte>> device_tree() const;
 
   /// Runs the guest until it ends, or a signal or the user ends it. Called once.
-  MachineEnd run();
+  MachineEnd run(Start first = Start::kRunning);
+
+  /// The loop that `run` runs, for what else belongs to the control thread. @thread any.
+  [[nodiscard]] EventLoop& control_loop() { return *control_loop_; }
+  /// Runs `call`, which returns a Result, on the control thread, and returns what it returns.
+  /// @errors  those of `call`; Errc::kClosed: the machine has ended.
+  /// @thread  any but the control thread.
+  template <typename Call>
+  auto on_control_thread(Call call) {
+    return calls_->run(std::move(call));
+  }
+
+  /// Parks the vCPUs and finishes what the devices have in flight, as the user's wish: the machine stays paused until
+  /// `resume`. What the guest asked for just before waits until then. Does nothing if that is so already.
+  /// @errors  what a device cannot finish; the machine runs on.
+  Result<void> pause();
+  /// Takes back `pause`. A machine that a job holds goes on when the job is done with it.
+  /// @errors  what a device cannot take up again; the machine stays paused.
+  Result<void> resume();
+
+  /// As `pause`, for a job that saves or sends the machine: what the guest has asked for is done first, so that no state
+  /// is saved that waits for a machine to act on it.
+  /// @errors  as `pause`; Errc::kClosed: the guest asked for its end. Nothing is held then.
+  Result<void> hold();
+  /// Ends a hold: the machine goes on, unless the user paused it.
+  /// @errors  as `resume`.
+  Result<void> release();
+
+  /// Resets the guest in place, as one that asks for it. A paused one stays paused, and starts anew when it is resumed.
+  /// @errors  Errc::kBusy: a job holds the machine. All others end the machine.
+  Result<void> reset();
+  /// Ends the machine: `run` returns. The first end counts.
+  void end(MachineEnd::Kind kind, std::string reason);
+
+  /// @pre `run` has been called.
+  [[nodiscard]] MachineStatus status() const;
+  /// The devices, for what the host does to them.
+  [[nodiscard]] DeviceSet& devices() { return *devices_; }
 
  private:
   Machine(MachineSpec spec, GuestLoader loader, Kvm kvm)
@@ -66,9 +114,16 @@ class Machine final : public MachineEvents {
   Result<void> watch_signals();
 
   Result<void> load_guest();
-  Result<void> start();
-  Result<void> reset();
-  void end(MachineEnd::Kind kind, std::string reason);
+  Result<void> start(Start first);
+  Result<void> stop_guest();
+  Result<void> release_guest();
+  Result<void> continue_guest();
+  Result<void> follow_wishes();
+  Result<void> reset_guest(std::string_view why);
+  Result<void> reset_stopped_guest();
+  void ask(GuestRequest request);
+  void answer_guest();
+  void answer(GuestRequest request);
 
   void on_system_off() override;
   void on_system_reset(const SystemResetExit& reset) override;
@@ -81,6 +136,7 @@ class Machine final : public MachineEvents {
 
   std::unique_ptr<EventLoop> control_loop_;  // of the thread in `run`
   std::unique_ptr<EventLoop> io_loop_;       // of the "io" thread
+  std::optional<LoopCalls> calls_;           // into control_loop_
   UniqueFd signals_;
   EventLoop::Watch signals_watch_;
 
@@ -98,6 +154,9 @@ class Machine final : public MachineEvents {
   std::vector<std::unique_ptr<VcpuThread>> vcpu_threads_;
   std::thread io_thread_;
 
+  Lifecycle life_;
+  GuestRequests requests_;
+  std::chrono::steady_clock::time_point started_at_;
   std::atomic<uint64_t> reset_count_{0};
   std::optional<MachineEnd> end_;  // set once, by the control thread
 };

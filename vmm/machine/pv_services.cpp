@@ -50,6 +50,7 @@ Result<void> PvServices::add_vcpu_state(VcpuStateChoice choice, const Host& host
       return fail(Errc::kUnsupported, "{}", kCannotForward);
     }
     vcpu_state_summary_ = fmt::format("absent: {}", kCannotForward);
+    vcpu_state_status_ = {.back_end = "absent", .reason = std::string(kCannotForward)};
     return {};
   }
   auto chosen = TANDEM_TRY(pv::choose_vcpu_state_backend(
@@ -57,6 +58,7 @@ Result<void> PvServices::add_vcpu_state(VcpuStateChoice choice, const Host& host
   backend_ = std::move(chosen.backend);
   vcpu_state_summary_ = chosen.why_not_better.empty() ? std::string(backend_->name())
                                                       : fmt::format("{} ({})", backend_->name(), chosen.why_not_better);
+  vcpu_state_status_ = {.back_end = std::string(backend_->name()), .reason = std::move(chosen.why_not_better)};
   return connect_vcpu_state(host);
 }
 

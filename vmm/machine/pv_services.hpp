@@ -18,6 +18,7 @@
 #include "vmm/kvm/kvm_vm.hpp"
 #include "vmm/lib/state/saved_components.hpp"
 #include "vmm/machine/machine_spec.hpp"
+#include "vmm/machine/machine_status.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
 
 namespace tandem {
@@ -45,6 +46,10 @@ class PvServices final : public VcpuThreadListener {
   void describe(devices::FdtNode& root) const;
   /// What keeps the PV vCPU state, and why nothing better does; one line for the user. Empty if that is switched off.
   [[nodiscard]] const std::string& vcpu_state_summary() const { return vcpu_state_summary_; }
+  /// The same in its parts.
+  [[nodiscard]] const PvVcpuStateStatus& vcpu_state_status() const { return vcpu_state_status_; }
+  /// Whether the guest can have stolen time.
+  [[nodiscard]] bool has_time() const { return time_.has_value(); }
 
   /// Component's calls, for every service. @pre every vCPU is parked.
   Result<void> pause();
@@ -69,6 +74,7 @@ class PvServices final : public VcpuThreadListener {
 
   std::unique_ptr<pv::VcpuStateBackend> backend_;
   std::string vcpu_state_summary_;
+  PvVcpuStateStatus vcpu_state_status_{.back_end = "off", .reason = {}};
   std::mutex vcpu_state_mutex_;  // guards *vcpu_state_; the buses take it
   std::optional<pv::VcpuState> vcpu_state_;
   std::optional<pv::PvTime> time_;

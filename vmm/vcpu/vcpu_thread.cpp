@@ -70,10 +70,26 @@ void VcpuThread::post(Request request) {
   const std::lock_guard lock(mutex_);
   request_ = request;
   if (request != Request::kRun) {
-    vcpu_.set_immediate_exit(true);
-    ::pthread_kill(thread_.native_handle(), kick_signal());
+    leave_guest();
   }
   changed_.notify_all();
+}
+
+void VcpuThread::block() {
+  const std::lock_guard lock(mutex_);
+  blocked_ = true;
+  leave_guest();
+}
+
+void VcpuThread::unblock() {
+  const std::lock_guard lock(mutex_);
+  blocked_ = false;
+  changed_.notify_all();
+}
+
+void VcpuThread::leave_guest() {
+  vcpu_.set_immediate_exit(true);
+  ::pthread_kill(thread_.native_handle(), kick_signal());
 }
 
 void VcpuThread::main() {
@@ -101,7 +117,11 @@ bool VcpuThread::begin() {
 
 bool VcpuThread::wait_to_run() {
   std::unique_lock lock(mutex_);
-  if (request_ == Request::kPark) {
+  while (request_ == Request::kPark || (request_ == Request::kRun && blocked_)) {
+    if (request_ == Request::kRun) {
+      changed_.wait(lock, [this] { return request_ != Request::kRun || !blocked_; });
+      continue;
+    }
     vcpu_.finish_mmio();
     parked_ = true;
     changed_.notify_all();

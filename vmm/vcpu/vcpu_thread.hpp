@@ -48,6 +48,11 @@ class VcpuThread {
   /// Lets a parked thread enter the guest.
   void unpark();
 
+  /// Keeps the thread from entering the guest until `unblock`, whether it is parked meanwhile or not. Nobody is told when the
+  /// guest has been left: to stop the guest, park the thread. @thread any.
+  void block();
+  void unblock();
+
   /// The kernel's id of the thread, for pinning it.
   [[nodiscard]] pid_t thread_id() const { return thread_id_; }
 
@@ -56,6 +61,7 @@ class VcpuThread {
   VcpuThread(Vcpu& vcpu, ExitDispatcher& dispatcher, VcpuThreadListener& listener)
       : vcpu_(vcpu), dispatcher_(dispatcher), listener_(listener) {}
   void post(Request request);
+  void leave_guest();
   void main();
   /// Tells the listener of the start, and the creator how that went.
   bool begin();
@@ -69,10 +75,12 @@ class VcpuThread {
   VcpuThreadListener& listener_;
   pid_t thread_id_ = 0;
 
-  std::mutex mutex_;  // guards started_, request_, parked_, and the order of changes to the immediate-exit flag
+  std::mutex
+      mutex_;  // guards started_, request_, blocked_, parked_, and the order of changes to the immediate-exit flag
   std::condition_variable changed_;
   std::optional<Result<void>> started_;  // once the listener knows of the thread
   Request request_ = Request::kPark;
+  bool blocked_ = false;
   bool parked_ = false;
 
   std::thread thread_;  // last: it uses all of the above

@@ -61,6 +61,48 @@ TEST_F(VcpuThreadTest, AVcpuThatAsksForResetIsNotEnteredAgainBeforeUnpark) {
   vcpu_.wait_for_runs(2);
 }
 
+TEST_F(VcpuThreadTest, ABlockedVcpuDoesNotEnterTheGuestBeforeItIsUnblocked) {
+  thread_->block();
+  thread_->unpark();
+  thread_->request_park();
+  thread_->wait_parked();
+  EXPECT_EQ(vcpu_.runs(), 0U);
+  thread_->unpark();
+  thread_->unblock();
+  vcpu_.wait_for_runs(1);
+}
+
+TEST_F(VcpuThreadTest, BlockingLeavesTheGuestAndAParkedVcpuStaysParked) {
+  thread_->unpark();
+  vcpu_.wait_for_runs(1);
+  thread_->block();
+  thread_->request_park();
+  thread_->wait_parked();
+  thread_->unblock();
+  EXPECT_EQ(vcpu_.runs(), 1U);
+  thread_->unpark();
+  vcpu_.wait_for_runs(2);
+}
+
+TEST_F(VcpuThreadTest, ABlockIsNotLostRightAfterAnUnblock) {
+  thread_->unpark();
+  for (int round = 0; round < 1000; ++round) {
+    thread_->block();
+    thread_->unblock();
+  }
+  const unsigned runs = vcpu_.runs();
+  thread_->request_park();
+  thread_->wait_parked();
+  thread_->unpark();
+  vcpu_.wait_for_runs(runs + 1);
+}
+
+TEST_F(VcpuThreadTest, StopsWhileItIsBlocked) {
+  thread_->block();
+  thread_->unpark();
+  thread_.reset();
+}
+
 TEST_F(VcpuThreadTest, CanBeKickedThoughItsCreatorBlocksAllSignals) {
   sigset_t all;
   sigset_t before;

@@ -200,7 +200,7 @@ def _shell_lines(test, results, testbed):
     words = " ".join(shlex.quote(word) for word in test.command)
     environment = f"TANDEM_REQUIRE_KVM=1 GTEST_FILTER={shlex.quote(testbed.filter)} GTEST_OUTPUT={output}"
     environment += f" TANDEM_TEST_LOGS={shlex.quote(str(results))}"
-    return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; echo; echo '@end' {test.name} $?\n"
+    return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; status=$?; echo; echo '@end' {test.name} $status\n"
 
 
 def _stream(command, environment, name, log_path):

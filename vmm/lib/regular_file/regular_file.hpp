@@ -20,6 +20,11 @@ class RegularFile {
   /// @errors  as open(2) fails; Errc::kInvalidArgument: not a regular file.
   static Result<RegularFile> open(std::string_view what, const std::string& path);
 
+  /// The file `name` in `directory` itself: nothing that a symbolic link leads to.
+  /// @param label  what errors start with.
+  /// @errors  as `open`, and without touching what is no regular file.
+  static Result<RegularFile> open_in(int directory, const char* name, std::string label);
+
   /// "`what` `path`", for the caller's own errors.
   [[nodiscard]] const std::string& label() const { return label_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
@@ -31,6 +36,7 @@ class RegularFile {
   Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) const;
 
  private:
+  static Result<RegularFile> create(std::string label, UniqueFd fd);
   RegularFile(std::string label, UniqueFd fd, uint64_t size_bytes)
       : label_(std::move(label)), fd_(std::move(fd)), size_bytes_(size_bytes) {}
 

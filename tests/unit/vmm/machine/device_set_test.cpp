@@ -2,11 +2,14 @@
 #include "vmm/machine/device_set.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "devices/gpio_pl061/gpio_pl061.hpp"
 #include "tests/fakes/fake_doorbell_host.hpp"
 #include "tests/fakes/fake_irq_sink.hpp"
 #include "tests/fakes/fake_machine_events.hpp"
@@ -200,6 +203,64 @@ TEST_F(DeviceSetTest, AnInterfaceThatIsNotThereIsAnErrorThatNamesIt) {
   const auto set = create(spec);
   ASSERT_FALSE(set);
   EXPECT_TRUE(set.error().message().starts_with("--net: ")) << set.error().message();
+}
+
+TEST_F(DeviceSetTest, BackEndsAreToldByAbsolutePaths) {
+  const fakes::MemoryFile image(std::string(4096, 'd'));
+  MachineSpec spec = spec_without_console();
+  spec.disks = {{.path = image.path(), .id = "root", .read_only = true}};
+  spec.vsock = VsockSpec{.path = "device-set-relative", .guest_cid = 7};
+  const auto set = create(spec).value();
+  const auto& back_ends = set->back_ends();
+  ASSERT_EQ(back_ends.size(), 3U);
+  EXPECT_EQ(back_ends[0].kind, "disk");
+  EXPECT_EQ(back_ends[0].id, "root");
+  EXPECT_EQ(back_ends[0].facts[0].second, image.path());
+  EXPECT_EQ(back_ends[0].facts[1].second, "read-only");
+  EXPECT_EQ(back_ends[1].kind, "vsock");
+  EXPECT_EQ(back_ends[1].facts[0].second, std::filesystem::current_path() / "device-set-relative");
+  EXPECT_EQ(back_ends[2].id, "uart0");
+  EXPECT_EQ(back_ends[2].facts[0].second, "none");
+}
+
+TEST_F(DeviceSetTest, TheBalloonIsAskedForNoMoreThanThereIs) {
+  MachineSpec spec = spec_without_console();
+  const auto without = create(spec).value();
+  EXPECT_FALSE(without->balloon());
+  EXPECT_EQ(without->set_balloon_target(0).error().code(), Errc::kUnsupported);
+  spec.balloon = true;
+  const auto set = create(spec).value();
+  EXPECT_EQ(set->set_balloon_target(kRam.size() + 1).error().code(), Errc::kOutOfRange);
+  ASSERT_TRUE(set->set_balloon_target(kRam.size() / 2));
+  EXPECT_EQ(set->balloon()->target_bytes, kRam.size() / 2);
+  EXPECT_EQ(set->balloon()->actual_bytes, 0U);
+}
+
+TEST_F(DeviceSetTest, ThePowerKeyReachesItsDevice) {
+  const auto set = create(spec_without_console()).value();
+  const auto addr = [](uint64_t offset) { return board::kGpio.base().plus(offset).value(); };
+  constexpr uint64_t kAllPins = 0x3fc;
+  EXPECT_EQ(set->bus().read(addr(kAllPins), 1), 0U);
+  set->press_power_key();
+  EXPECT_EQ(set->bus().read(addr(kAllPins), 1), 1U << devices::GpioPl061::kPowerKeyPin);
+}
+
+TEST_F(DeviceSetTest, AClientOfTheConsoleTypesAtTheGuest) {
+  const auto set = create(spec_without_console()).value();
+  EXPECT_EQ(set->check_console("hvc0").error().code(), Errc::kNotFound);
+  ASSERT_TRUE(set->check_console("uart0"));
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd ours(ends[0]);
+  set->attach_console("uart0", UniqueFd(ends[1]));
+  loop_->run_ready();
+  EXPECT_EQ(set->check_console("uart0").error().code(), Errc::kBusy);
+  set->bus().write(board::kUart.base(), 1, 'x');
+  std::array<char, 4> shown{};
+  while (::recv(ours.get(), shown.data(), shown.size(), 0) != 1) {
+    loop_->run_ready();
+  }
+  EXPECT_EQ(shown[0], 'x');
 }
 
 TEST_F(DeviceSetTest, PauseResetAndResumeReachEveryDevice) {

@@ -15,6 +15,7 @@
 #include "vmm/cli/agent_report.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
+#include "vmm/cli/vm_command.hpp"
 #include "vmm/control/agent_client.hpp"
 #include "vmm/control/agent_files.hpp"
 #include "vmm/control/agent_program.hpp"
@@ -251,7 +252,10 @@ class AgentCommand {
 };
 
 Result<int> connect_and_perform(const AgentRequest& request) {
-  AgentClient client = TANDEM_TRY(AgentClient::connect(request.vsock_path, request.patience));
+  const std::string path = request.vm_name.empty()
+                               ? request.vsock_path
+                               : TANDEM_TRY(with_context(find_vsock(request.vm_name), request.vm_name));
+  AgentClient client = TANDEM_TRY(AgentClient::connect(path, request.patience));
   const EndingSignals signals;
   AgentCommand command(request, client, signals);
   return std::visit([&](const auto& what) { return with_context(command.perform(what), request.function); },

@@ -10,20 +10,22 @@
 #include <functional>
 
 #include "vmm/cli/error_line.hpp"
+#include "vmm/control/vm_registry.hpp"
 #include "vmm/control/vsock_dialer.hpp"
 
 namespace tandem::cli {
 namespace {
 
 constexpr const char* kFooter = R"(
-VM is the path of the socket that was given to `tandem run --vsock`, with a slash in it.
+VM is the name of a virtual machine that runs (`tandem list`), or, with a slash in it, the path of the socket that was
+given to `tandem run --vsock`.
 
 Exit status: 0 done, 1 failure, 2 usage error. exec: that of the program, 128+N if signal N ended it, 124 after
 --timeout, 126 or 127 if it cannot be started or found, 125 for any other failure.
 
 Examples:
   tandem agent ./vm.vsock exec -- sh -c 'uname -a; cat' < input > output
-  tandem agent ./vm.vsock --wait 30 info --json
+  tandem agent vm1 --wait 30 info --json
   tandem agent ./vm.vsock freeze --timeout 60 & cp --sparse=always root.img backup.img; tandem agent ./vm.vsock thaw)";
 
 constexpr double kMostSeconds = 1e9;
@@ -54,7 +56,7 @@ class AgentParser {
     app_.footer(kFooter);
     app_.get_formatter()->column_width(kHelpColumn);
     app_.require_subcommand(0, 1);
-    app_.add_option("VM", vm_, "the guest's vsock socket")->type_name("");
+    app_.add_option("VM", vm_, "name of the virtual machine, or its vsock socket")->type_name("");
     app_.add_flag("--json", request_.json, "print JSON");
     app_.add_option("--wait", wait_, "try again for so long while no agent answers [0]")->type_name("SECONDS");
     add_questions();
@@ -210,18 +212,26 @@ class AgentParser {
     return timeout_.empty() ? Result<void>() : apply_seconds(timeout_, "--timeout", take);
   }
 
-  Result<void> complete() {
-    if (vm_.empty()) {
-      return fail(Errc::kInvalidArgument, "a VM is needed (see tandem agent --help)");
-    }
+  Result<void> complete_vm() {
     if (vm_.find('/') == std::string::npos) {
-      return fail(Errc::kInvalidArgument, "{} is no path with a slash in it: VM is the socket of --vsock",
-                  in_quotes(vm_));
+      if (const auto checked = control::check_vm_name(vm_); !checked) {
+        return fail(checked.error().code(), "{} {}", in_quotes(vm_), checked.error().message());
+      }
+      request_.vm_name = vm_;
+      return {};
     }
     if (vm_.size() > control::kMaxSocketPathBytes) {
       return fail(Errc::kInvalidArgument, "the path of a socket has at most {} bytes", control::kMaxSocketPathBytes);
     }
     request_.vsock_path = vm_;
+    return {};
+  }
+
+  Result<void> complete() {
+    if (vm_.empty()) {
+      return fail(Errc::kInvalidArgument, "a VM is needed (see tandem agent --help)");
+    }
+    TANDEM_TRY(complete_vm());
     if (!wait_.empty()) {
       TANDEM_TRY(apply_seconds(wait_, "--wait", [&](uint64_t wait_ns) {
         request_.patience = std::chrono::ceil<std::chrono::seconds>(std::chrono::nanoseconds(wait_ns));

@@ -32,7 +32,8 @@ struct Reseed {};
 
 /// What `tandem agent` is asked to do.
 struct AgentRequest {
-  std::string vsock_path{};
+  std::string vsock_path{};  ///< Empty if the VM is named.
+  std::string vm_name{};     ///< Empty if the path is known.
   bool json = false;
   std::chrono::seconds patience{0};  ///< How long to try again while no agent answers.
   std::string function{};            ///< As on the command line.

@@ -5,22 +5,59 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "vmm/cli/agent_options.hpp"
 #include "vmm/cli/config_file.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/run_options.hpp"
+#include "vmm/cli/vm_options.hpp"
 
 namespace tandem::cli {
 namespace {
 
 using Kind = RunOption::Kind;
 
-/// The command that has a parser of its own.
-constexpr const char* kAgent = "agent";
+/// A command that is parsed apart from the others, by the words behind its name.
+struct Command {
+  const char* name;
+  const char* help;
+  Result<Request> (*parse)(const std::string& name, std::vector<std::string> words);
+};
+
+/// What a parser found, as a request: help is only to be shown.
+template <typename Found>
+Request request_of(std::variant<std::string, Found> parsed) {
+  if (auto* const help = std::get_if<std::string>(&parsed)) {
+    return TextRequest{std::move(*help)};
+  }
+  return std::get<Found>(std::move(parsed));
+}
+
+Result<Request> parse_agent(const std::string& /*name*/, std::vector<std::string> words) {
+  return request_of(TANDEM_TRY(parse_agent_command(std::move(words))));
+}
+Result<Request> parse_vm(const std::string& name, std::vector<std::string> words) {
+  return request_of(TANDEM_TRY(parse_vm_command(name, std::move(words))));
+}
+
+/// In the order in which the help has them, behind `run`.
+constexpr std::array kCommands{
+    Command{"list", "list the virtual machines of this host", &parse_vm},
+    Command{"status", "show what a virtual machine is and does", &parse_vm},
+    Command{"pause", "let a virtual machine stand still", &parse_vm},
+    Command{"resume", "let a paused virtual machine go on", &parse_vm},
+    Command{"reset", "reset a virtual machine in place", &parse_vm},
+    Command{"stop", "make a guest power itself off, or end its virtual machine", &parse_vm},
+    Command{"balloon", "show or set how much memory a guest gives up", &parse_vm},
+    Command{"console", "attach this terminal to a guest's console", &parse_vm},
+    Command{"agent", "ask the agent in a guest: run programs, copy files, freeze file systems, …", &parse_agent},
+};
 
 constexpr const char* kConfigHelp =
     "take options from a JSON object: keys are long options without the dashes; flags are true or false, options that "
@@ -56,7 +93,9 @@ class Parser {
     for (const RunOption& option : run_options()) {
       options_.push_back(add(option));
     }
-    app_.add_subcommand(kAgent, "ask the agent in a guest: run programs, copy files, freeze file systems, …");
+    for (const Command& command : kCommands) {
+      app_.add_subcommand(command.name, command.help);
+    }
     config_ = run_->add_option("--config", CLI::callback_t{}, kConfigHelp);
     config_->type_name("FILE")->group("Other")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
@@ -126,7 +165,7 @@ class Parser {
     if (!run_->parsed()) {
       const std::vector<std::string> rest = app_.remaining();
       if (rest.empty()) {
-        return fail(Errc::kInvalidArgument, "a command is needed: run or agent (see tandem --help)");
+        return fail(Errc::kInvalidArgument, "a command is needed, run for instance (see tandem --help)");
       }
       const bool is_option = rest.front().starts_with('-');
       return fail(Errc::kInvalidArgument, "unknown {} {} (see tandem --help)", is_option ? "option" : "command",
@@ -181,19 +220,12 @@ Result<RunRequest> make_request(const Parser& parser) {
   return make_run_request(given);
 }
 
-Result<Request> parse_agent_request(std::vector<std::string> words) {
-  auto parsed = TANDEM_TRY(with_context(parse_agent_command(std::move(words)), kAgent));
-  if (auto* const help = std::get_if<std::string>(&parsed)) {
-    return TextRequest{std::move(*help)};
-  }
-  return std::get<AgentRequest>(std::move(parsed));
-}
-
 }  // namespace
 
 Result<Request> parse_command_line(std::span<const char* const> arguments) {
-  if (arguments.size() > 1 && arguments[1] == std::string_view(kAgent)) {
-    return parse_agent_request({arguments.begin() + 2, arguments.end()});
+  const std::string first = arguments.size() > 1 ? arguments[1] : "";
+  if (const auto* const command = std::ranges::find(kCommands, first, &Command::name); command != kCommands.end()) {
+    return with_context(command->parse(first, {arguments.begin() + 2, arguments.end()}), first);
   }
   Parser parser;
   if (auto text = TANDEM_TRY(parser.parse(tokens_of(arguments)))) {

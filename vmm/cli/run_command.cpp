@@ -12,6 +12,8 @@
 #include <span>
 #include <utility>
 
+#include "devices/backend/stdio_backend.hpp"
+#include "vmm/cli/controlled_vm.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
 #include "vmm/lib/unique_fd/unique_fd.hpp"
@@ -35,17 +37,30 @@ Result<void> write_file(const std::string& path, std::span<const std::byte> byte
   return {};
 }
 
-/// Builds the machine and runs it. All that it held is given back on return, the terminal included.
-Result<MachineEnd> build_and_run(const RunRequest& request) {
-  const std::unique_ptr<Machine> machine = TANDEM_TRY(Machine::create(request.spec));
+Result<std::unique_ptr<Machine>> build(const RunRequest& request) {
+  auto machine = TANDEM_TRY(Machine::create(request.spec));
   if (!request.dump_dtb_path.empty()) {
     const auto tree = TANDEM_TRY(machine->device_tree());
     TANDEM_TRY(with_context(write_file(request.dump_dtb_path, tree), "--dump-dtb"));
   }
+  return machine;
+}
+
+/// Builds the machine and runs it under its name. All that it held is given back on return, the terminal included.
+Result<MachineEnd> build_and_run(const RunRequest& request) {
   if (request.dry_run) {
+    TANDEM_TRY(build(request));
     return MachineEnd{MachineEnd::Kind::kPoweredOff, {}};
   }
-  return machine->run();
+  devices::fill_standard_descriptors();  // before the lock is opened
+  // The name comes first: to open a console can truncate the file of the VM that has it.
+  const auto place = TANDEM_TRY(
+      with_context(control::VmRegistration::claim(control::runtime_directory(), request.spec.name), "control socket"));
+  const auto machine = TANDEM_TRY(build(request));
+  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place), "control socket"));
+  MachineEnd end = machine->run(request.paused ? Machine::Start::kPaused : Machine::Start::kRunning);
+  controlled->finish();
+  return end;
 }
 
 /// Lets the process have as many descriptors as the hard limit says: the soft one is low for the sake of select(2), and

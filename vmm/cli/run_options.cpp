@@ -11,6 +11,7 @@
 
 #include "vmm/cli/device_text.hpp"
 #include "vmm/cli/error_line.hpp"
+#include "vmm/control/vm_registry.hpp"
 #include "vmm/lib/size_text/size_text.hpp"
 
 namespace tandem::cli {
@@ -76,15 +77,8 @@ Result<void> apply_memory(RunRequest& request, std::string_view text) {
 }
 
 Result<void> apply_name(RunRequest& request, std::string_view text) {
-  const auto is_letter_or_digit = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  const auto is_allowed = [&](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; };
-  if (text.empty() || text.size() > kMaxNameBytes || !is_letter_or_digit(text.front()) ||
-      !std::ranges::all_of(text, is_allowed)) {
-    return fail(Errc::kInvalidArgument,
-                "{} is not 1 to {} letters, digits, '.', '-' and '_', of which the first is a letter or digit",
-                in_quotes(text), kMaxNameBytes);
+  if (const auto checked = control::check_vm_name(text); !checked) {
+    return fail(checked.error().code(), "{} {}", in_quotes(text), checked.error().message());
   }
   request.spec.name = text;
   return {};
@@ -179,6 +173,10 @@ Result<void> apply_no_pauth(RunRequest& request, std::string_view /*text*/) {
   request.spec.cpu.pauth = false;
   return {};
 }
+Result<void> apply_paused(RunRequest& request, std::string_view /*text*/) {
+  request.paused = true;
+  return {};
+}
 Result<void> apply_dry_run(RunRequest& request, std::string_view /*text*/) {
   request.dry_run = true;
   return {};
@@ -226,6 +224,8 @@ constexpr std::array kRunOptions{
     RunOption{"balloon", Kind::kFlag, "", kDevices, "virtio-balloon", &apply_balloon},
     RunOption{"no-rng", Kind::kFlag, "", kDevices, "no virtio-rng", &apply_no_rng},
     RunOption{"dump-dtb", Kind::kText, "FILE", kOther, "also write the device tree to FILE", &apply_dump_dtb},
+    RunOption{"paused", Kind::kFlag, "", kOther, "wait for `tandem resume` before the first instruction",
+              &apply_paused},
     RunOption{"dry-run", Kind::kFlag, "", kOther, "set everything up, then end without running the guest",
               &apply_dry_run},
     RunOption{"log-level", Kind::kText, "LEVEL", kOther, "debug, info, warn, error or off [info]", &apply_log_level},

@@ -13,9 +13,6 @@
 /// take them; and the way from their texts to a RunRequest.
 namespace tandem::cli {
 
-/// Longest name of a VM [bytes]; its sockets are called after it.
-inline constexpr size_t kMaxNameBytes = 64;
-
 /// One option.
 struct RunOption {
   enum class Kind : uint8_t {

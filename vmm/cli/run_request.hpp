@@ -13,6 +13,7 @@ struct RunRequest {
   MachineSpec spec;
   std::string dump_dtb_path{};  ///< Where the device tree goes as well; empty: nowhere.
   bool dry_run = false;         ///< Set everything up, then end without running the guest.
+  bool paused = false;          ///< Do not run the guest before the user resumes it.
   log::Level log_level = log::Level::kInfo;
   bool operator==(const RunRequest&) const = default;
 };

@@ -29,6 +29,12 @@ TEST(AgentOptionsTest, OptionsStandBeforeAndBehindTheFunction) {
   EXPECT_TRUE(std::holds_alternative<agent::InfoRequest>(request.what));
 }
 
+TEST(AgentOptionsTest, AVmWithoutASlashIsOneOfThatName) {
+  const AgentRequest request = parsed({"vm1", "ping"});
+  EXPECT_EQ(request.vm_name, "vm1");
+  EXPECT_EQ(request.vsock_path, "");
+}
+
 TEST(AgentOptionsTest, WhatFollowsExecIsTheProgramWithAllItsArguments) {
   const Words program{"ls", "-l", "--json", "", "--", "-x"};
   EXPECT_EQ(what_of<agent::ExecRequest>({"./v", "exec", "ls", "-l", "--json", "", "--", "-x"}).arguments, program);
@@ -94,7 +100,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{"NoVm", {}, "a VM is needed (see tandem agent --help)"},
         Bad{"NoFunction", {"./v"}, "a function is needed (see tandem agent --help)"},
-        Bad{"VmWithoutASlash", {"v", "ping"}, "'v' is no path with a slash in it: VM is the socket of --vsock"},
+        Bad{"NoName",
+            {".v", "ping"},
+            "'.v' is not 1 to 64 letters, digits, '.', '-' and '_', of which the first is a letter or digit"},
         Bad{"LongPath", {"/" + std::string(107, 'p'), "ping"}, "the path of a socket has at most 107 bytes"},
         Bad{"NoProgram", {"./v", "exec"}, "exec: a program is needed"},
         Bad{"NoProgramBehindDashes", {"./v", "exec", "--"}, "exec: a program is needed"},

@@ -91,6 +91,7 @@ const std::vector<Sample>& samples() {
       {"balloon", "", "true", [](RunRequest& r) { r.spec.balloon = true; }},
       {"no-rng", "", "true", [](RunRequest& r) { r.spec.rng = false; }},
       {"dump-dtb", "/f", R"("/f")", [](RunRequest& r) { r.dump_dtb_path = "/f"; }},
+      {"paused", "", "true", [](RunRequest& r) { r.paused = true; }},
       {"dry-run", "", "true", [](RunRequest& r) { r.dry_run = true; }},
       {"log-level", "debug", R"("debug")", [](RunRequest& r) { r.log_level = log::Level::kDebug; }},
   };
@@ -245,13 +246,13 @@ Words run(const Words& words) {
 INSTANTIATE_TEST_SUITE_P(
     Commands, UsageErrorTest,
     testing::Values(
-        Bad{"Nothing", {}, "a command is needed: run or agent (see tandem --help)"},
+        Bad{"Nothing", {}, "a command is needed, run for instance (see tandem --help)"},
         Bad{"UnknownCommand", {"boot"}, "unknown command 'boot' (see tandem --help)"},
         Bad{"CommandOfLater", {"migrate"}, "unknown command 'migrate' (see tandem --help)"},
         Bad{"UnknownOptionOfAll", {"--quiet", "run"}, "run: unknown option '--quiet' (see tandem run --help)"},
         Bad{"OnlyUnknownOption", {"--quiet"}, "unknown option '--quiet' (see tandem --help)"},
         Bad{"UnknownOption", run({"--turbo", "9"}), "run: unknown option '--turbo' (see tandem run --help)"},
-        Bad{"OptionOfLater", run({"--paused"}), "run: unknown option '--paused' (see tandem run --help)"},
+        Bad{"OptionOfLater", run({"--hugepages"}), "run: unknown option '--hugepages' (see tandem run --help)"},
         Bad{"SingleDash", run({"-cpus", "1"}), "run: unknown option '-cpus' (see tandem run --help)"},
         Bad{"Abbreviation", run({"--mem", "1G"}), "run: unknown option '--mem' (see tandem run --help)"},
         Bad{"TheCommandTwice", run({"run"}), "run: nothing is expected at 'run' (see tandem run --help)"},
@@ -402,7 +403,21 @@ TEST(CommandLineTest, HelpWinsOverWhatIsMissing) {
 }
 
 TEST(CommandLineTest, HelpOfTheProgramNamesItsCommands) {
-  EXPECT_NE(text_of({"--help"}).find("run"), std::string::npos);
+  const std::string help = text_of({"--help"});
+  for (const char* const command :
+       {"run", "list", "status", "pause", "resume", "reset", "stop", "balloon", "console", "agent"}) {
+    EXPECT_NE(help.find(fmt::format("\n  {} ", command)), std::string::npos) << command << " in\n" << help;
+  }
+}
+
+TEST(CommandLineTest, AnErrorOfACommandBeginsWithItsName) {
+  EXPECT_EQ(error_of({"pause"}), "pause: the name of a VM is needed (see tandem list)");
+}
+
+TEST(CommandLineTest, ACommandForAVmIsARequestOfItsOwn) {
+  const auto request = parse({"stop", "vm1", "--force"});
+  ASSERT_TRUE(request);
+  EXPECT_EQ(std::get<VmRequest>(*request), (VmRequest{.command = "stop", .name = "vm1", .force = true}));
 }
 
 TEST(CommandLineTest, VersionIsShown) { EXPECT_TRUE(text_of({"--version"}).starts_with("tandem ")); }
@@ -410,7 +425,7 @@ TEST(CommandLineTest, VersionIsShown) { EXPECT_TRUE(text_of({"--version"}).start
 TEST(CommandLineTest, AnEmptyArgumentVectorIsAUsageError) {
   const auto request = parse_command_line({});
   ASSERT_FALSE(request);
-  EXPECT_EQ(request.error().message(), "a command is needed: run or agent (see tandem --help)");
+  EXPECT_EQ(request.error().message(), "a command is needed, run for instance (see tandem --help)");
 }
 
 }  // namespace

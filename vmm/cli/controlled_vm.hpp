@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "vmm/control/control_commands.hpp"
+#include "vmm/control/control_server.hpp"
+#include "vmm/control/job_runner.hpp"
+#include "vmm/control/vm_registry.hpp"
+#include "vmm/machine/machine.hpp"
+
+namespace tandem::cli {
+
+/// A machine that other processes may control by its name: what the control socket needs of it, and the socket.
+class ControlledVm final : public control::ControlledMachine {
+ public:
+  /// Serves the control socket on the machine's control loop, once that runs.
+  /// @pre `machine` and `place` outlive it.
+  static Result<std::unique_ptr<ControlledVm>> create(Machine& machine, const control::VmRegistration& place);
+  ControlledVm(const ControlledVm&) = delete;
+  ControlledVm& operator=(const ControlledVm&) = delete;
+  ~ControlledVm() override = default;
+
+  /// Ends the job that runs, and sends clients their last replies. @pre `Machine::run` has returned.
+  void finish() { server_->finish(); }
+
+  [[nodiscard]] MachineStatus status() const override { return machine_.status(); }
+  Result<void> pause() override { return machine_.pause(); }
+  Result<void> resume() override { return machine_.resume(); }
+  Result<void> reset() override { return machine_.reset(); }
+  void press_power_key() override { machine_.devices().press_power_key(); }
+  void end(std::string why) override { machine_.end(MachineEnd::Kind::kStopped, std::move(why)); }
+  Result<void> set_balloon_target(uint64_t bytes) override { return machine_.devices().set_balloon_target(bytes); }
+  Result<void> check_console(const std::string& device) override { return machine_.devices().check_console(device); }
+  void attach_console(const std::string& device, UniqueFd client) override {
+    machine_.devices().attach_console(device, std::move(client));
+  }
+
+ private:
+  explicit ControlledVm(Machine& machine) : machine_(machine) {}
+
+  Machine& machine_;
+  std::unique_ptr<control::JobRunner> jobs_;
+  std::unique_ptr<control::ControlServer> server_;  // after jobs_, which it uses
+};
+
+}  // namespace tandem::cli

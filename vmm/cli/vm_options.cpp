@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/cli/vm_options.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "vmm/cli/error_line.hpp"
+#include "vmm/control/vm_registry.hpp"
+#include "vmm/lib/size_text/size_text.hpp"
+
+namespace tandem::cli {
+namespace {
+
+constexpr std::string_view kStopFooter = R"(
+The guest sees its power key pressed. If that does not help within a few seconds and the VM has a vsock device, the
+guest's agent is asked, too. With --force and --timeout, the VM is ended when the time is over.)";
+constexpr std::string_view kConsoleFooter = R"(
+On a terminal, Ctrl-A x detaches; Ctrl-A h shows all keys. The virtual machine goes on.)";
+constexpr std::string_view kVmFooter = R"(
+VM is the name that was given to `tandem run --name`; `tandem list` shows all.)";
+
+/// A command, and what it takes beside the name of a VM.
+struct VmCommand {
+  std::string_view name;
+  std::string_view help;
+  bool has_vm = true;
+  bool has_json = true;
+  std::string_view footer = {};
+};
+
+constexpr std::array kCommands{
+    VmCommand{.name = "list", .help = "Lists the virtual machines of this host.", .has_vm = false},
+    VmCommand{.name = "status", .help = "Shows what a virtual machine is and does."},
+    VmCommand{.name = "pause", .help = "Lets a virtual machine stand still."},
+    VmCommand{.name = "resume", .help = "Lets a paused virtual machine go on."},
+    VmCommand{.name = "reset", .help = "Resets a virtual machine in place."},
+    VmCommand{
+        .name = "stop", .help = "Makes a guest power itself off, or ends its virtual machine.", .footer = kStopFooter},
+    VmCommand{.name = "balloon", .help = "Shows or sets how much memory a guest gives up."},
+    VmCommand{.name = "console",
+              .help = "Attaches this terminal to a guest's console.",
+              .has_json = false,
+              .footer = kConsoleFooter},
+};
+
+Result<std::chrono::seconds> parse_timeout(const std::string& text) {
+  constexpr uint32_t kMostSeconds = 1'000'000;
+  uint32_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size() || seconds > kMostSeconds) {
+    return fail(Errc::kInvalidArgument, "--timeout: {} is no number of seconds from 0 to {}", in_quotes(text),
+                kMostSeconds);
+  }
+  return std::chrono::seconds(seconds);
+}
+
+/// One of the commands, as CLI11 sees it. Values are taken as texts.
+class VmParser {
+ public:
+  explicit VmParser(const VmCommand& command)
+      : command_(command), app_(std::string(command.help), "tandem " + std::string(command.name)) {
+    request_.command = command.name;
+    app_.set_help_flag("-h,--help", "show this help");
+    app_.footer(std::string(command.footer) + (command.has_vm ? std::string(kVmFooter) : ""));
+    if (command.has_vm) {
+      app_.add_option("VM", request_.name, "name of the virtual machine")->type_name("");
+    }
+    if (command.has_json) {
+      app_.add_flag("--json", request_.json, "print JSON");
+    }
+    add_own();
+  }
+
+  Result<std::variant<std::string, VmRequest>> parse(std::vector<std::string> words) {
+    std::ranges::reverse(words);  // as CLI11 wants them
+    try {
+      app_.parse(std::move(words));
+    } catch (const CLI::CallForHelp&) {
+      return app_.help();
+    } catch (const CLI::ParseError& error) {
+      return fail(Errc::kInvalidArgument, "{}", error.what());
+    }
+    TANDEM_TRY(complete());
+    return std::move(request_);
+  }
+
+ private:
+  void add_own() {
+    if (command_.name == "stop") {
+      app_.add_flag("--force", request_.force, "end it at once, as if the power were cut");
+      app_.add_option("--timeout", timeout_, "how long the guest may take [60]")->type_name("SECONDS");
+    } else if (command_.name == "balloon") {
+      app_.add_option("SIZE", size_, "what the guest is to give up: bytes, or with suffix K, M or G")->type_name("");
+    } else if (command_.name == "console") {
+      app_.add_flag("--hvc", hvc_, "the virtio console [the first serial port]");
+    }
+  }
+
+  Result<void> complete() {
+    if (command_.has_vm) {
+      if (request_.name.empty()) {
+        return fail(Errc::kInvalidArgument, "the name of a VM is needed (see tandem list)");
+      }
+      if (const auto checked = control::check_vm_name(request_.name); !checked) {
+        return fail(checked.error().code(), "{} {}", in_quotes(request_.name), checked.error().message());
+      }
+    }
+    if (!timeout_.empty()) {
+      request_.timeout = TANDEM_TRY(parse_timeout(timeout_));
+    }
+    if (!size_.empty()) {
+      const auto bytes = parse_size(size_);
+      if (!bytes) {
+        return fail(bytes.error().code(), "{} is {}", in_quotes(size_), bytes.error().message());
+      }
+      request_.target_bytes = *bytes;
+    }
+    if (hvc_) {
+      request_.device = "hvc0";
+    }
+    return {};
+  }
+
+  const VmCommand& command_;
+  CLI::App app_;
+  VmRequest request_;
+  std::string timeout_;
+  std::string size_;
+  bool hvc_ = false;
+};
+
+}  // namespace
+
+Result<std::variant<std::string, VmRequest>> parse_vm_command(const std::string& command,
+                                                              std::vector<std::string> words) {
+  const auto* const known = std::ranges::find(kCommands, command, &VmCommand::name);
+  TANDEM_ASSERT(known != kCommands.end(), "the command line knows the same commands");
+  return VmParser(*known).parse(std::move(words));
+}
+
+}  // namespace tandem::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tandem::cli {
+
+/// What `tandem list` and the commands for a running VM are asked to do.
+struct VmRequest {
+  std::string command{};  ///< As on the command line.
+  std::string name{};     ///< Of the VM; empty for `list`.
+  bool json = false;
+  bool force = false;                             ///< stop: whatever the guest says.
+  std::optional<std::chrono::seconds> timeout{};  ///< stop.
+  std::optional<uint64_t> target_bytes{};         ///< balloon: what the guest is to give up; else only look.
+  std::string device = "uart0";                   ///< console.
+  bool operator==(const VmRequest&) const = default;
+};
+
+}  // namespace tandem::cli

@@ -16,6 +16,7 @@
 #include "vmm/cli/config_file.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/run_options.hpp"
+#include "vmm/cli/snapshot_options.hpp"
 #include "vmm/cli/vm_options.hpp"
 
 namespace tandem::cli {
@@ -45,6 +46,9 @@ Result<Request> parse_agent(const std::string& /*name*/, std::vector<std::string
 Result<Request> parse_vm(const std::string& name, std::vector<std::string> words) {
   return request_of(TANDEM_TRY(parse_vm_command(name, std::move(words))));
 }
+Result<Request> parse_snapshot(const std::string& name, std::vector<std::string> words) {
+  return request_of(TANDEM_TRY(parse_snapshot_command(name, std::move(words))));
+}
 
 /// In the order in which the help has them, behind `run`.
 constexpr std::array kCommands{
@@ -56,6 +60,8 @@ constexpr std::array kCommands{
     Command{"stop", "make a guest power itself off, or end its virtual machine", &parse_vm},
     Command{"balloon", "show or set how much memory a guest gives up", &parse_vm},
     Command{"console", "attach this terminal to a guest's console", &parse_vm},
+    Command{"verify", "check every byte of snapshots", &parse_snapshot},
+    Command{"info", "show what a snapshot holds", &parse_snapshot},
     Command{"agent", "ask the agent in a guest: run programs, copy files, freeze file systems, …", &parse_agent},
 };
 

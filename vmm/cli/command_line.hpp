@@ -7,6 +7,7 @@
 
 #include "vmm/cli/agent_request.hpp"
 #include "vmm/cli/run_request.hpp"
+#include "vmm/cli/snapshot_request.hpp"
 #include "vmm/cli/vm_request.hpp"
 #include "vmm/lib/result/result.hpp"
 
@@ -19,7 +20,7 @@ struct TextRequest {
 };
 
 /// What a command line asks for.
-using Request = std::variant<TextRequest, RunRequest, AgentRequest, VmRequest>;
+using Request = std::variant<TextRequest, RunRequest, AgentRequest, VmRequest, SnapshotRequest>;
 
 /// What `arguments`, the program's name first, ask for. A file named by `--config` is read once everything on the
 /// command line itself is found good; an option on the command line replaces that of the file.

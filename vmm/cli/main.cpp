@@ -8,6 +8,7 @@
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
 #include "vmm/cli/run_command.hpp"
+#include "vmm/cli/snapshot_command.hpp"
 #include "vmm/cli/vm_command.hpp"
 
 namespace tandem::cli {
@@ -26,6 +27,8 @@ int perform(const RunRequest& request) { return run(request); }
 int perform(const AgentRequest& request) { return run(request); }
 
 int perform(const VmRequest& request) { return run(request); }
+
+int perform(const SnapshotRequest& request) { return run(request); }
 
 }  // namespace
 }  // namespace tandem::cli

@@ -36,8 +36,7 @@ Result<std::vector<std::string>> names_in(int directory) {
   }
   (void)own.release();  // the stream's
   std::vector<std::string> names;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this stream
-  while (const dirent* const entry = ::readdir(stream.get())) {
+  while (const dirent* const entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") {
       names.emplace_back(name);

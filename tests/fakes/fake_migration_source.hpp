@@ -41,6 +41,7 @@ class FakeMigrationSource final : public migration::MigrationSource {
   // What became of it
   [[nodiscard]] bool is_running() const { return !paused_; }
   [[nodiscard]] bool is_as_before() const { return paused_ == paused_by_user && !logging_ && throttle_percent_ == 0; }
+  [[nodiscard]] bool is_left_to_user() const { return left_to_user_; }
   [[nodiscard]] bool logged_writes() const { return has_logged_; }
   [[nodiscard]] const std::vector<unsigned>& throttles() const { return throttles_; }
 
@@ -103,6 +104,8 @@ class FakeMigrationSource final : public migration::MigrationSource {
     }
     return state;
   }
+  [[nodiscard]] bool is_paused_by_user() override { return paused_by_user; }
+  void leave_to_user() override { left_to_user_ = true; }
   Result<void> resume_after_failure() override {
     paused_ = paused_by_user;
     return {};
@@ -135,6 +138,7 @@ class FakeMigrationSource final : public migration::MigrationSource {
   bool paused_ = false;
   bool logging_ = false;
   bool has_logged_ = false;
+  bool left_to_user_ = false;
   unsigned throttle_percent_ = 0;
   std::vector<unsigned> throttles_;
 };

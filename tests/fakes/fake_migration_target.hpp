@@ -20,6 +20,7 @@ class FakeMigrationTarget final : public migration::MigrationTarget {
   std::optional<Error> restore_error;
 
   [[nodiscard]] bool is_running() const { return running_; }
+  [[nodiscard]] bool is_paused() const { return paused_; }
   [[nodiscard]] bool was_prepared() const { return prepared_; }
   [[nodiscard]] bool was_restored() const { return restored_; }
   [[nodiscard]] const std::vector<std::byte>& ram() const { return ram_; }
@@ -59,7 +60,10 @@ class FakeMigrationTarget final : public migration::MigrationTarget {
       disk_->unlock(SharedDisk::Owner::kTarget);
     }
   }
-  void run() override { running_ = true; }
+  void run(Arrival arrival) override {
+    running_ = true;
+    paused_ = arrival == Arrival::kPaused;
+  }
 
  private:
   size_t ram_bytes_;
@@ -70,6 +74,7 @@ class FakeMigrationTarget final : public migration::MigrationTarget {
   bool prepared_ = false;
   bool restored_ = false;
   bool running_ = false;
+  bool paused_ = false;
 };
 
 }  // namespace tandem::fakes

@@ -162,10 +162,12 @@ struct Record {
 struct StateEnd {
   static constexpr MessageType kType = MessageType::kStateEnd;
   uint32_t record_count = 0;
+  bool paused = false;  ///< The machine's user had paused it: it is not to run before the user says so.
 
   template <typename A>
   void fields(A& archive) {
     archive(1, record_count);
+    archive(2, paused);
   }
 };
 

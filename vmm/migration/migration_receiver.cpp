@@ -171,6 +171,7 @@ Result<MachineState> MigrationReceiver::receive_state() {
   if (end.record_count != state.size()) {
     return fail(Errc::kCorrupt, "the state of {} components came where {} were due", state.size(), end.record_count);
   }
+  arrival_ = end.paused ? MigrationTarget::Arrival::kPaused : MigrationTarget::Arrival::kRunning;
   return state;
 }
 
@@ -181,7 +182,7 @@ Result<void> MigrationReceiver::take_over() {
     target_.release_disks();
     return said;
   }
-  target_.run();
+  target_.run(arrival_);
   return {};
 }
 

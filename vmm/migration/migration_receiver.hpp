@@ -44,6 +44,7 @@ class MigrationReceiver {
   MigrationTarget& target_;
   MigrationStream::Received received_{};
   uint32_t rounds_ = 0;
+  MigrationTarget::Arrival arrival_ = MigrationTarget::Arrival::kRunning;
 };
 
 }  // namespace tandem::migration

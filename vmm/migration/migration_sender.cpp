@@ -227,7 +227,7 @@ Result<void> MigrationSender::send_state(MachineState state) {
                                    .version = record.version,
                                    .payload = std::move(record.payload)}));
   }
-  TANDEM_TRY(stream_.send(StateEnd{count}));
+  TANDEM_TRY(stream_.send(StateEnd{.record_count = count, .paused = source_.is_paused_by_user()}));
   // The receiver reads its RAM at the same time.
   const Checksum ours = wishes_.verify_ram ? checksum_of(source_.ram()) : Checksum{};
   const auto ready = TANDEM_TRY(stream_.expect<Ready>(stream_.limits().work));
@@ -270,11 +270,15 @@ void MigrationSender::note_failure(const Error& error) {
 Result<void> MigrationSender::undo() {
   if (stage_ == Stage::kCommitted && !stream_.peer_gave_up() &&
       !(receiver_sees_locks_ && source_.has_writable_disk())) {
+    source_.leave_to_user();
     return fail(Errc::kBusy,
-                "the machine stays stopped, for it may run on the other side: if it does not, resume it, else stop it");
+                "the machine stays paused, for it may run on the other side: if it does not, resume it, else stop it");
   }
   if (stage_ >= Stage::kReleased) {
-    TANDEM_TRY(with_context(reclaim_disks(), "the machine stays stopped"));
+    if (auto locked = reclaim_disks(); !locked) {
+      source_.leave_to_user();
+      return with_context(std::move(locked), "the machine stays paused");
+    }
   }
   if (stage_ >= Stage::kCopying) {
     throttle(0);

@@ -47,6 +47,8 @@ class MigrationSource {
   /// Stops the machine and saves its state. RAM may be written meanwhile, but not afterwards.
   /// @errors  the machine may be stopped or not: `resume_after_failure` follows.
   virtual Result<MachineState> pause_and_save() = 0;
+  /// Whether the user had paused the machine before. @pre pause_and_save has succeeded.
+  [[nodiscard]] virtual bool is_paused_by_user() = 0;
   /// Lets the machine go on as it was before `pause_and_save`: paused if the user had paused it.
   virtual Result<void> resume_after_failure() = 0;
 
@@ -57,6 +59,8 @@ class MigrationSource {
   /// Locks the disks again; at once, and all or none.
   /// @errors  Errc::kBusy: somebody else has one.
   virtual Result<void> reclaim_disks() = 0;
+  /// Leaves the machine paused, without its disks' locks, until its user knows whether it runs on the other side.
+  virtual void leave_to_user() = 0;
 };
 
 }  // namespace tandem::migration

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,10 @@ class MigrationTarget {
   /// Undoes `take_disks`.
   virtual void release_disks() = 0;
 
-  /// Lets the machine run. @pre take_disks succeeded.
-  virtual void run() = 0;
+  /// How the machine goes on.
+  enum class Arrival : uint8_t { kRunning, kPaused };
+  /// Lets the machine go on. @pre take_disks succeeded.
+  virtual void run(Arrival arrival) = 0;
 };
 
 }  // namespace tandem::migration

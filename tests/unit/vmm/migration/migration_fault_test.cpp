@@ -50,6 +50,7 @@ void expect_exactly_one(MigrationRig& rig) {
   if (source_is_alive) {
     EXPECT_TRUE(rig.source.is_as_before());
   }
+  EXPECT_EQ(rig.source.is_left_to_user(), rig.outcome.kind == Kind::kUnknown);
 }
 
 TEST_P(MigrationFaultTest, LeavesExactlyOneMachineAndOneLock) {

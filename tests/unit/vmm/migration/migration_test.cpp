@@ -31,6 +31,13 @@ TEST_F(MigrationTest, MovesRamStateAndImagesAndLeavesOneMachine) {
   EXPECT_EQ(rig_.shared.owner(), SharedDisk::Owner::kTarget);
 }
 
+TEST_F(MigrationTest, AMachineThatItsUserPausedArrivesPaused) {
+  rig_.source.paused_by_user = true;
+  rig_.run();
+  EXPECT_TRUE(rig_.moved()) << rig_.outcome.reason;
+  EXPECT_TRUE(rig_.target.is_paused());
+}
+
 TEST_F(MigrationTest, CopiesAgainWhatTheGuestWritesMeanwhile) {
   rig_.source.writes = {{0, 1, 2, 3, 4, 5}, {1, 2}, {11}};
   rig_.wishes.downtime = std::chrono::nanoseconds(0);

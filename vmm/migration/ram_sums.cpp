@@ -35,7 +35,7 @@ Result<RamSums> decode_ram_sums(std::span<const std::byte> content, uint64_t ram
     sums.held = PageSet::from_bitmap(ram_bytes, *page_bytes, content.first(bitmap_bytes));
     content = content.subspan(bitmap_bytes);
     const uint64_t page_count = ram_bytes / *page_bytes;
-    if (page_count % 8 != 0 && sums.held->bitmap().back() >> (page_count % 8) != std::byte{0}) {
+    if (page_count % 8 != 0 && (sums.held->bitmap().back() >> (page_count % 8)) != std::byte{0}) {
       return fail(Errc::kCorrupt, "holds pages beyond the end of RAM");
     }
   }

@@ -42,7 +42,7 @@ std::optional<uint64_t> id_of(const Json& object) {
 
 /// The object in a line, or a discarded value.
 Json object_in(std::string_view line) {
-  Json object = Json::parse(line, nullptr, false);
+  const Json object = Json::parse(line, nullptr, false);
   return object.is_object() ? object : Json(Json::value_t::discarded);
 }
 

@@ -128,7 +128,7 @@ void ControlServer::serve(Client& client) {
   }
   const bool writes = client.channel.queued_bytes() != 0;
   if (!writes && client.take_over) {
-    return hand_over(client);
+    return hand_over(client, *client.take_over);
   }
   const bool is_served = client.input_ended && !client.job && !client.channel.has_line();
   if (!writes && (is_served || client.is_last_reply)) {
@@ -148,8 +148,7 @@ void ControlServer::serve_again(uint64_t client_key) {
   }
 }
 
-void ControlServer::hand_over(Client& client) {
-  const TakeOver take_over = *std::move(client.take_over);
+void ControlServer::hand_over(Client& client, TakeOver take_over) {
   client.watch = {};
   UniqueFd socket = std::move(client.channel).take();
   remove(client);
@@ -185,17 +184,18 @@ void ControlServer::answer_requests(Client& client) {
     if (client.is_last_reply || client.take_over || client.channel.queued_bytes() >= kMaxQueuedBytes) {
       return;
     }
-    const auto line = client.channel.next();
-    if (!line) {
-      client.channel.queue(error_line(std::nullopt, line.error()));
+    const auto next = client.channel.next();
+    if (!next) {
+      client.channel.queue(error_line(std::nullopt, next.error()));
       client.is_last_reply = true;
       return;
     }
-    if (!*line) {
+    const std::optional<std::string>& line = *next;
+    if (!line) {
       return;
     }
     client.last_activity = ++activity_;
-    handle(client, **line);
+    handle(client, *line);
   }
 }
 

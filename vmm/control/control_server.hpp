@@ -52,7 +52,7 @@ class ControlServer {
 
   void serve(Client& client);
   void serve_again(uint64_t client_key);
-  void hand_over(Client& client);
+  void hand_over(Client& client, TakeOver take_over);
   bool work_on(Client& client);
   static bool may_read(const Client& client);
   void answer_requests(Client& client);

@@ -30,6 +30,9 @@ class IrqSink {
   virtual void set_level(Intid intid, bool high) = 0;
   /// One rising edge.
   virtual void pulse(Intid intid) = 0;
+  /// What the wire's level is after a restore. Where the controller's own state has it already, nothing happens; a GICv2's does
+  /// not.
+  virtual void restore_level(Intid intid, bool high) = 0;
 };
 
 /// One interrupt wire of one device; hides number and controller.
@@ -55,8 +58,13 @@ class IrqLine {
       sink_->pulse(intid_);
     }
   }
-  /// Takes over the level of restored state without an edge: the controller's own state is restored separately.
-  void restore_level(bool high) { level_ = high; }
+  /// Takes over the level of restored state without an edge: the controller's own state is restored before.
+  void restore_level(bool high) {
+    level_ = high;
+    if (sink_ != nullptr) {
+      sink_->restore_level(intid_, high);
+    }
+  }
 
  private:
   IrqLine() = default;

@@ -40,9 +40,9 @@ class RtcPl031 final : public MmioHandler, public Component {
   Result<StateRecord> save() override;
   Result<void> restore(const StateRecord& record) override;
 
-  /// Moves the guest's clock by `seconds`: for a machine that goes on from the time at which it was saved.
+  /// Sets the guest's clock back to the time at which it was paused, from where it goes on.
   /// @pre paused.
-  void shift(int64_t seconds) { state_.offset_s += static_cast<uint32_t>(seconds); }
+  void go_on_from_pause() { state_.offset_s += state_.checked_s - now_s(); }
 
   /// The node "rtc@…". (Linux binding "arm,pl031")
   [[nodiscard]] FdtNode describe(const FdtPlacement& placement) const;

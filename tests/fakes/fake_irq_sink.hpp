@@ -24,6 +24,10 @@ class FakeIrqSink final : public IrqSink {
     ++wires_[intid].edge_count;
     ++call_count_;
   }
+  void restore_level(Intid intid, bool high) override {
+    const std::lock_guard lock(mutex_);
+    wires_[intid].level = high;
+  }
 
   /// Level that the wire was last given.
   [[nodiscard]] bool level(Intid intid) const {

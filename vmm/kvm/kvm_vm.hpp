@@ -51,6 +51,7 @@ class KvmVm final : public devices::IrqSink, public devices::DoorbellHost {
 
   void set_level(devices::Intid intid, bool high) override;
   void pulse(devices::Intid intid) override;
+  void restore_level(devices::Intid intid, bool high) override { set_level(intid, high); }
   Result<void> add_doorbell(GuestAddr addr, uint32_t value, int event_fd) override;
 
  private:

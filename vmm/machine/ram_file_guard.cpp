@@ -42,7 +42,7 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
 
 }  // namespace
 
-Result<RamFileGuard> RamFileGuard::create(std::span<const std::byte> ram, std::string line) {
+Result<std::unique_ptr<RamFileGuard>> RamFileGuard::create(std::span<const std::byte> ram, std::string line) {
   guarded() = {.begin = ram.data(), .end = ram.data() + ram.size(), .line = std::move(line) + '\n'};
   struct sigaction action{};
   action.sa_sigaction = on_bus_error;
@@ -50,15 +50,9 @@ Result<RamFileGuard> RamFileGuard::create(std::span<const std::byte> ram, std::s
   if (::sigaction(SIGBUS, &action, nullptr) != 0) {
     return fail_errno("sigaction(SIGBUS)");
   }
-  return RamFileGuard();
+  return std::unique_ptr<RamFileGuard>(new RamFileGuard);
 }
 
-RamFileGuard::RamFileGuard(RamFileGuard&& other) noexcept : active_(std::exchange(other.active_, false)) {}
-
-RamFileGuard::~RamFileGuard() {
-  if (active_) {
-    ::signal(SIGBUS, SIG_DFL);
-  }
-}
+RamFileGuard::~RamFileGuard() { ::signal(SIGBUS, SIG_DFL); }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -16,14 +17,13 @@ class RamFileGuard {
   /// @param ram   the memory; outlives the guard.
   /// @param line  what is said then, without a newline.
   /// @pre         no other guard exists; the process has not entered raw mode yet, whose signal handling comes second.
-  static Result<RamFileGuard> create(std::span<const std::byte> ram, std::string line);
-  RamFileGuard(RamFileGuard&& other) noexcept;
-  RamFileGuard& operator=(RamFileGuard&&) = delete;
+  static Result<std::unique_ptr<RamFileGuard>> create(std::span<const std::byte> ram, std::string line);
+  RamFileGuard(const RamFileGuard&) = delete;
+  RamFileGuard& operator=(const RamFileGuard&) = delete;
   ~RamFileGuard();
 
  private:
   RamFileGuard() = default;
-  bool active_ = true;
 };
 
 }  // namespace tandem

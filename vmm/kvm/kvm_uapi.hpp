@@ -37,3 +37,18 @@ inline constexpr unsigned kKvmExitMemoryFault = 39;
 #ifdef KVM_EXIT_MEMORY_FAULT
 static_assert(KVM_EXIT_MEMORY_FAULT == kKvmExitMemoryFault);
 #endif
+
+/// Linux 6.4: one offset of the guest's counters, virtual and physical, against the host's. KVM_CAP_COUNTER_OFFSET.
+inline constexpr int kKvmCapCounterOffset = 227;
+/// struct kvm_arm_counter_offset
+struct KvmArmCounterOffset {
+  __u64 counter_offset;
+  __u64 reserved;
+};
+inline constexpr unsigned long kKvmArmSetCounterOffset = _IOW(KVMIO, 0xb5, KvmArmCounterOffset);
+static_assert(sizeof(KvmArmCounterOffset) == 16);
+#ifdef KVM_CAP_COUNTER_OFFSET
+static_assert(KVM_CAP_COUNTER_OFFSET == kKvmCapCounterOffset);
+static_assert(KVM_ARM_SET_COUNTER_OFFSET == kKvmArmSetCounterOffset);
+static_assert(offsetof(kvm_arm_counter_offset, counter_offset) == offsetof(KvmArmCounterOffset, counter_offset));
+#endif

@@ -14,14 +14,11 @@
 namespace tandem {
 namespace {
 
-constexpr uint64_t core_register(size_t offset_bytes) {
-  return KVM_REG_ARM64 | KVM_REG_SIZE_U64 | KVM_REG_ARM_CORE | (offset_bytes / sizeof(uint32_t));
-}
-constexpr uint64_t kRegX0 = core_register(offsetof(kvm_regs, regs.regs));
+constexpr uint64_t kRegX0 = KvmRegisters::core(offsetof(kvm_regs, regs.regs));
 constexpr uint64_t kRegX1 = kRegX0 + 2;
 constexpr uint64_t kRegX2 = kRegX0 + 4;
 constexpr uint64_t kRegX3 = kRegX0 + 6;
-constexpr uint64_t kRegPc = core_register(offsetof(kvm_regs, regs.pc));
+constexpr uint64_t kRegPc = KvmRegisters::core(offsetof(kvm_regs, regs.pc));
 constexpr uint64_t kRegMpidr = ARM64_SYS_REG(3, 0, 0, 0, 5);
 constexpr uint64_t kRegIdAa64mmfr0 = ARM64_SYS_REG(3, 0, 0, 7, 0);
 /// MPIDR_EL1.Aff3 and .Aff2..0 (DDI 0487, "MPIDR_EL1, Multiprocessor Affinity Register")
@@ -37,20 +34,28 @@ VcpuFeatures KvmVcpu::supported_features(const Kvm& kvm) {
           .pmu = kvm.capability(KVM_CAP_ARM_PMU_V3) != 0};
 }
 
+KvmVcpu::KvmVcpu(const KvmVm& vm, UniqueFd fd, MappedRegion run, unsigned index, VcpuFeatures features)
+    : vm_(vm),
+      fd_(std::move(fd)),
+      registers_(fd_.get()),
+      run_(std::move(run)),
+      index_(index),
+      name_(fmt::format("vcpu{}", index)),
+      features_(features) {}
+
 Result<std::unique_ptr<KvmVcpu>> KvmVcpu::create(const KvmVm& vm, unsigned index, VcpuFeatures features) {
   UniqueFd fd(TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_CREATE_VCPU, "KVM_CREATE_VCPU", static_cast<unsigned long>(index))));
   MappedRegion run =
       TANDEM_TRY(MappedRegion::map(vm.kvm().vcpu_mmap_size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get()));
-  std::unique_ptr<KvmVcpu> vcpu(new KvmVcpu(std::move(fd), std::move(run), index, features));
+  std::unique_ptr<KvmVcpu> vcpu(new KvmVcpu(vm, std::move(fd), std::move(run), index, features));
   kvm_vcpu_init preferred{};
   TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_ARM_PREFERRED_TARGET, "KVM_ARM_PREFERRED_TARGET", &preferred));
   vcpu->target_ = preferred.target;
   TANDEM_TRY(vcpu->init());
   if (features.sve) {
-    const int feature = KVM_ARM_VCPU_SVE;
-    TANDEM_TRY(kvm_ioctl(vcpu->fd(), KVM_ARM_VCPU_FINALIZE, "KVM_ARM_VCPU_FINALIZE", &feature));
+    TANDEM_TRY(vcpu->finalize_sve());
   }
-  vcpu->mpidr_ = TANDEM_TRY(vcpu->read_register(kRegMpidr)) & kMpidrAffinity;
+  vcpu->mpidr_ = TANDEM_TRY(vcpu->registers_.read_u64(kRegMpidr)) & kMpidrAffinity;
   return vcpu;
 }
 
@@ -75,9 +80,32 @@ Result<void> KvmVcpu::init() {
   return {};
 }
 
+Result<void> KvmVcpu::finalize_sve() {
+  if (features_.sve_vector_lengths) {
+    TANDEM_TRY(require_vector_lengths(*features_.sve_vector_lengths));
+  }
+  const int feature = KVM_ARM_VCPU_SVE;
+  TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_ARM_VCPU_FINALIZE, "KVM_ARM_VCPU_FINALIZE", &feature));
+  SveVectorLengths lengths{};
+  TANDEM_TRY(registers_.read(KVM_REG_ARM64_SVE_VLS, std::as_writable_bytes(std::span(lengths))));
+  features_.sve_vector_lengths = lengths;
+  return {};
+}
+
+/// KVM takes the lengths before KVM_ARM_VCPU_FINALIZE only. (api.rst, "KVM_REG_ARM64_SVE_VLS")
+Result<void> KvmVcpu::require_vector_lengths(const SveVectorLengths& wanted) {
+  SveVectorLengths here{};
+  TANDEM_TRY(registers_.read(KVM_REG_ARM64_SVE_VLS, std::as_writable_bytes(std::span(here))));
+  if (!registers_.write(KVM_REG_ARM64_SVE_VLS, std::as_bytes(std::span(wanted)))) {
+    return fail(Errc::kUnsupported, "this host's SVE vector lengths are {:#x} (bit n: 16 * (n + 1) bytes), not {:#x}",
+                here[0], wanted[0]);
+  }
+  return {};
+}
+
 Result<void> KvmVcpu::reset() { return init(); }
 
-Result<uint64_t> KvmVcpu::id_aa64mmfr0() const { return read_register(kRegIdAa64mmfr0); }
+Result<uint64_t> KvmVcpu::id_aa64mmfr0() const { return registers_.read_u64(kRegIdAa64mmfr0); }
 
 Result<void> KvmVcpu::init_pmu(devices::Intid intid) const {
   const int interrupt = static_cast<int>(intid.value());
@@ -96,25 +124,8 @@ Result<void> KvmVcpu::set_stolen_time_addr(GuestAddr addr) const {
 }
 
 Result<void> KvmVcpu::set_entry(GuestAddr pc, uint64_t x0) const {
-  TANDEM_TRY(set_register(kRegX0, x0));
-  return set_register(kRegPc, pc.value());
-}
-
-Result<void> KvmVcpu::set_register(uint64_t id, uint64_t value) const {
-  const kvm_one_reg request{.id = id, .addr = reinterpret_cast<uint64_t>(&value)};
-  if (::ioctl(fd_.get(), KVM_SET_ONE_REG, &request) != 0) {
-    return fail_errno("KVM_SET_ONE_REG {:#x}", id);
-  }
-  return {};
-}
-
-Result<uint64_t> KvmVcpu::read_register(uint64_t id) const {
-  uint64_t value = 0;
-  const kvm_one_reg request{.id = id, .addr = reinterpret_cast<uint64_t>(&value)};
-  if (::ioctl(fd_.get(), KVM_GET_ONE_REG, &request) != 0) {
-    return fail_errno("KVM_GET_ONE_REG {:#x}", id);
-  }
-  return value;
+  TANDEM_TRY(registers_.write_u64(kRegX0, x0));
+  return registers_.write_u64(kRegPc, pc.value());
 }
 
 kvm_run& KvmVcpu::shared() const { return *reinterpret_cast<kvm_run*>(run_.bytes().data()); }
@@ -129,7 +140,7 @@ VmExit KvmVcpu::run() {
   if (error == EINTR || error == EAGAIN) {
     return InterruptedExit{};
   }
-  const uint64_t pc = read_register(kRegPc).value_or(0);
+  const uint64_t pc = registers_.read_u64(kRegPc).value_or(0);
   return FailureExit{fmt::format("{} (guest PC {:#x})", Error::from_errno("KVM_RUN", error).message(), pc)};
 }
 
@@ -178,7 +189,7 @@ VmExit KvmVcpu::decode_hypercall() const {
                      .arguments = {}};
   constexpr std::array kArgumentRegisters{kRegX1, kRegX2, kRegX3};
   for (size_t index = 0; index < exit.arguments.size(); ++index) {
-    const auto value = read_register(kArgumentRegisters.at(index));
+    const auto value = registers_.read_u64(kArgumentRegisters.at(index));
     if (!value) {
       return FailureExit{value.error().message()};
     }
@@ -187,7 +198,7 @@ VmExit KvmVcpu::decode_hypercall() const {
   return exit;
 }
 
-Result<void> KvmVcpu::complete_hypercall(uint64_t x0) { return set_register(kRegX0, x0); }
+Result<void> KvmVcpu::complete_hypercall(uint64_t x0) { return registers_.write_u64(kRegX0, x0); }
 
 VmExit KvmVcpu::decode_system_event() const {
   const auto& event = shared().system_event;
@@ -197,8 +208,8 @@ VmExit KvmVcpu::decode_system_event() const {
     case KVM_SYSTEM_EVENT_RESET: {
       // KVM leaves PSCI SYSTEM_RESET2's arguments where the guest put them.
       const bool is_reset2 = event.ndata > 0 && (event.data[0] & KVM_SYSTEM_EVENT_RESET_FLAG_PSCI_RESET2) != 0;
-      return SystemResetExit{is_reset2, is_reset2 ? read_register(kRegX1).value_or(0) : 0,
-                             is_reset2 ? read_register(kRegX2).value_or(0) : 0};
+      return SystemResetExit{is_reset2, is_reset2 ? registers_.read_u64(kRegX1).value_or(0) : 0,
+                             is_reset2 ? registers_.read_u64(kRegX2).value_or(0) : 0};
     }
     case KVM_SYSTEM_EVENT_CRASH:
       return FailureExit{"the guest reported a crash to KVM"};

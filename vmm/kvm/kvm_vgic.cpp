@@ -3,33 +3,13 @@
 
 #include <array>
 
+#include "vmm/kvm/gic_registers.hpp"
 #include "vmm/kvm/kvm_uapi.hpp"
 
 namespace tandem {
 namespace {
 
-// Offsets in a frame, as the manuals have them: GICv3 IHI 0069, GICv2 IHI 0048, "Register map".
-constexpr uint64_t kGicdCtlr = 0x0;
-constexpr uint64_t kGicdIidr = 0x8;
-constexpr uint64_t kGicdIgroupr = 0x80;
-constexpr uint64_t kGicdIsenabler = 0x100;
-constexpr uint64_t kGicdIcenabler = 0x180;
-constexpr uint64_t kGicdIspendr = 0x200;
-constexpr uint64_t kGicdIcpendr = 0x280;
-constexpr uint64_t kGicdIcactiver = 0x380;
-constexpr uint64_t kGicdIpriorityr = 0x400;
-constexpr uint64_t kGicdItargetsr = 0x800;
-constexpr uint64_t kGicdIcfgr = 0xc00;
-constexpr uint64_t kGicdIrouter = 0x6000;
-constexpr uint64_t kGicrCtlr = 0x0;
-constexpr uint64_t kGicrPropbaser = 0x70;
-constexpr uint64_t kGicrPendbaser = 0x78;
-constexpr uint64_t kGicrSgiFrame = 0x10000;
-constexpr uint64_t kGiccCtlr = 0x0;
-constexpr uint64_t kGiccPmr = 0x4;
-constexpr uint64_t kGiccBpr = 0x8;
-constexpr uint64_t kGiccAbpr = 0x1c;
-constexpr uint64_t kGiccApr0 = 0xd0;
+using namespace gic;
 
 /// A register bank with a fixed number of bits for each interrupt.
 struct Bank {
@@ -51,25 +31,7 @@ constexpr std::array kBanks{
     Bank{kGicdIcfgr, 2, Bank::OnReset::kInitialValue},
 };
 
-constexpr uint32_t kPrivateIntids = 32;
 constexpr uint64_t kAllOnes32 = 0xffffffff;
-
-constexpr uint64_t icc_register(unsigned op0, unsigned op1, unsigned crn, unsigned crm, unsigned op2) {
-  return (op0 << 14) | (op1 << 11) | (crn << 7) | (crm << 3) | op2;
-}
-/// ICC_*_EL1 in the order KVM's documentation restores them. (arm-vgic-v3.rst)
-constexpr std::array<uint64_t, 9> kIccRegisters{
-    icc_register(3, 0, 12, 12, 5),  // ICC_SRE_EL1
-    icc_register(3, 0, 12, 12, 4),  // ICC_CTLR_EL1
-    icc_register(3, 0, 12, 12, 6),  // ICC_IGRPEN0_EL1
-    icc_register(3, 0, 12, 12, 7),  // ICC_IGRPEN1_EL1
-    icc_register(3, 0, 4, 6, 0),    // ICC_PMR_EL1
-    icc_register(3, 0, 12, 8, 3),   // ICC_BPR0_EL1
-    icc_register(3, 0, 12, 12, 3),  // ICC_BPR1_EL1
-    icc_register(3, 0, 12, 8, 4),   // ICC_AP0R0_EL1
-    icc_register(3, 0, 12, 9, 0),   // ICC_AP1R0_EL1
-};
-constexpr std::array<uint64_t, 5> kGiccRegisters{kGiccCtlr, kGiccPmr, kGiccBpr, kGiccAbpr, kGiccApr0};
 
 }  // namespace
 
@@ -164,15 +126,33 @@ Result<void> KvmVgic::list_banks(uint32_t group, uint64_t base_attr, uint32_t fi
 }
 
 Result<void> KvmVgic::list_cpu_interface(const KvmVcpu& vcpu) {
-  const bool v3 = version_ == GicVersion::kV3;
-  const uint32_t group = v3 ? KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS : KVM_DEV_ARM_VGIC_GRP_CPU_REGS;
-  const std::span<const uint64_t> registers = v3 ? std::span<const uint64_t>(kIccRegisters) : kGiccRegisters;
-  for (const uint64_t attr : registers) {
+  const uint32_t group = version_ == GicVersion::kV3 ? KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS : KVM_DEV_ARM_VGIC_GRP_CPU_REGS;
+  for (const uint64_t attr : TANDEM_TRY(cpu_interface_registers(vcpu))) {
     Register reg{group, vcpu_attr(vcpu) | attr, 0};
     TANDEM_TRY(read(reg));
     reset_values_.push_back(reg);
   }
+  if (version_ == GicVersion::kV2) {
+    for (uint64_t word = 0; word < 4; ++word) {
+      const uint64_t attr = vcpu_attr(vcpu) | (kGicdCpendsgir + word * sizeof(uint32_t));
+      reset_values_.push_back({KVM_DEV_ARM_VGIC_GRP_DIST_REGS, attr, kAllOnes32});
+    }
+  }
   return {};
+}
+
+Result<std::vector<uint64_t>> KvmVgic::cpu_interface_registers(const KvmVcpu& vcpu) const {
+  if (version_ == GicVersion::kV2) {
+    return std::vector(kGiccRegisters.begin(), kGiccRegisters.end());
+  }
+  Register control{KVM_DEV_ARM_VGIC_GRP_CPU_SYSREGS, vcpu_attr(vcpu) | kIccCtlr, 0};
+  TANDEM_TRY(read(control));
+  std::vector<uint64_t> registers(kIccRegisters.begin(), kIccRegisters.end());
+  for (unsigned n = 0; n < active_priority_registers(control.value); ++n) {
+    registers.push_back(icc_ap0r(n));
+    registers.push_back(icc_ap1r(n));
+  }
+  return registers;
 }
 
 Result<void> KvmVgic::reset() {
@@ -214,12 +194,14 @@ uint64_t KvmVgic::vcpu_attr(const KvmVcpu& vcpu) const {
 
 Result<void> KvmVgic::write(const Register& reg) const {
   // KVM takes the address of a u32 or a u64, by group; on a little-endian host one object serves for both.
-  return set_device_attr(fd_.get(), reg.group, reg.attr, &reg.value, fmt::format("register {:#x}", reg.attr));
+  const int fd = reg.group == KVM_DEV_ARM_VGIC_GRP_ITS_REGS ? its_fd_.get() : fd_.get();
+  return set_device_attr(fd, reg.group, reg.attr, &reg.value, fmt::format("register {:#x}", reg.attr));
 }
 
 Result<void> KvmVgic::read(Register& reg) const {
   reg.value = 0;
-  return read_device_attr(fd_.get(), reg.group, reg.attr, &reg.value, fmt::format("register {:#x}", reg.attr));
+  const int fd = reg.group == KVM_DEV_ARM_VGIC_GRP_ITS_REGS ? its_fd_.get() : fd_.get();
+  return read_device_attr(fd, reg.group, reg.attr, &reg.value, fmt::format("register {:#x}", reg.attr));
 }
 
 }  // namespace tandem

@@ -3,6 +3,7 @@
 
 #include <sys/ioctl.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -65,12 +66,27 @@ Result<std::unique_ptr<KvmVm>> KvmVm::create(const Kvm& kvm, GuestAddr last_addr
 }
 
 Result<void> KvmVm::add_memory(GuestRange range, std::span<std::byte> host, MemoryAccess access) {
+  slots_.push_back({range, host, access});
+  return set_memory_region(static_cast<uint32_t>(slots_.size() - 1), WriteLogging::kOff);
+}
+
+uint32_t KvmVm::slot_of(GuestRange range) const {
+  const auto slot = std::ranges::find(slots_, range, &Slot::range);
+  TANDEM_ASSERT(slot != slots_.end(), "the caller has added the range");
+  return static_cast<uint32_t>(slot - slots_.begin());
+}
+
+Result<void> KvmVm::set_write_logging(uint32_t slot, WriteLogging logging) { return set_memory_region(slot, logging); }
+
+Result<void> KvmVm::set_memory_region(uint32_t slot, WriteLogging logging) {
+  const Slot& memory = slots_.at(slot);
   kvm_userspace_memory_region region{};
-  region.flags = access == MemoryAccess::kReadOnly ? KVM_MEM_READONLY : 0;
-  region.slot = next_slot_++;
-  region.guest_phys_addr = range.base().value();
-  region.memory_size = range.size();
-  region.userspace_addr = reinterpret_cast<uint64_t>(host.data());
+  region.flags = (memory.access == MemoryAccess::kReadOnly ? KVM_MEM_READONLY : 0U) |
+                 (logging == WriteLogging::kOn ? KVM_MEM_LOG_DIRTY_PAGES : 0U);
+  region.slot = slot;
+  region.guest_phys_addr = memory.range.base().value();
+  region.memory_size = memory.range.size();
+  region.userspace_addr = reinterpret_cast<uint64_t>(memory.host.data());
   TANDEM_TRY(kvm_ioctl(fd_.get(), KVM_SET_USER_MEMORY_REGION, "KVM_SET_USER_MEMORY_REGION", &region));
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "devices/bus/irq_line.hpp"
 #include "vmm/kvm/kvm.hpp"
 #include "vmm/lib/checked_range/checked_range.hpp"
+#include "vmm/vcpu/register_set.hpp"
 
 namespace tandem {
 
@@ -32,6 +34,14 @@ class KvmVm final : public devices::IrqSink, public devices::DoorbellHost {
   enum class MemoryAccess : uint8_t { kReadWrite, kReadOnly };
   /// Puts `host` behind the guest's `range`, as the next memory slot. @pre sizes are equal, both aligned to host pages.
   Result<void> add_memory(GuestRange range, std::span<std::byte> host, MemoryAccess access = MemoryAccess::kReadWrite);
+  /// The memory slot that was added as `range`. @pre there is one.
+  [[nodiscard]] uint32_t slot_of(GuestRange range) const;
+  enum class WriteLogging : uint8_t { kOff, kOn };
+  /// Whether KVM logs which pages of a slot are written.
+  Result<void> set_write_logging(uint32_t slot, WriteLogging logging);
+
+  /// Kept for KvmVcpu, on behalf of all vCPUs: the registers of one that has not run, once they are known.
+  [[nodiscard]] std::optional<RegisterSet>& reset_registers() const { return reset_registers_; }
 
   /// Whether `forward_hypercalls` works: since Linux 6.4.
   [[nodiscard]] bool can_forward_hypercalls() const;
@@ -60,7 +70,15 @@ class KvmVm final : public devices::IrqSink, public devices::DoorbellHost {
   const Kvm& kvm_;
   UniqueFd fd_;
   unsigned ipa_bits_;
-  uint32_t next_slot_ = 0;
+  struct Slot {
+    GuestRange range;
+    std::span<std::byte> host;
+    MemoryAccess access;
+  };
+  Result<void> set_memory_region(uint32_t slot, WriteLogging logging);
+
+  std::vector<Slot> slots_;
+  mutable std::optional<RegisterSet> reset_registers_;
   std::map<devices::Intid, UniqueFd> edges_;  // fixed once the machine is built, so read without a lock
 };
 

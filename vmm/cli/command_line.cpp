@@ -15,6 +15,7 @@
 #include "vmm/cli/agent_options.hpp"
 #include "vmm/cli/config_file.hpp"
 #include "vmm/cli/error_line.hpp"
+#include "vmm/cli/restore_options.hpp"
 #include "vmm/cli/run_options.hpp"
 #include "vmm/cli/snapshot_options.hpp"
 #include "vmm/cli/vm_options.hpp"
@@ -43,6 +44,9 @@ Request request_of(std::variant<std::string, Found> parsed) {
 Result<Request> parse_agent(const std::string& /*name*/, std::vector<std::string> words) {
   return request_of(TANDEM_TRY(parse_agent_command(std::move(words))));
 }
+Result<Request> parse_restore(const std::string& /*name*/, std::vector<std::string> words) {
+  return request_of(TANDEM_TRY(parse_restore_command(std::move(words))));
+}
 Result<Request> parse_vm(const std::string& name, std::vector<std::string> words) {
   return request_of(TANDEM_TRY(parse_vm_command(name, std::move(words))));
 }
@@ -59,6 +63,8 @@ constexpr std::array kCommands{
     Command{"reset", "reset a virtual machine in place", &parse_vm},
     Command{"stop", "make a guest power itself off, or end its virtual machine", &parse_vm},
     Command{"balloon", "show or set how much memory a guest gives up", &parse_vm},
+    Command{"save", "save a virtual machine into a directory", &parse_vm},
+    Command{"restore", "let a saved virtual machine go on, in the foreground", &parse_restore},
     Command{"console", "attach this terminal to a guest's console", &parse_vm},
     Command{"verify", "check every byte of snapshots", &parse_snapshot},
     Command{"info", "show what a snapshot holds", &parse_snapshot},

@@ -3,14 +3,18 @@
 
 #include <utility>
 
+#include "vmm/cli/save_job.hpp"
+
 namespace tandem::cli {
 
 Result<std::unique_ptr<ControlledVm>> ControlledVm::create(Machine& machine, const control::VmRegistration& place) {
   std::unique_ptr<ControlledVm> vm(new ControlledVm(machine));
   EventLoop& loop = machine.control_loop();
   vm->jobs_ = TANDEM_TRY(control::JobRunner::create(loop));
-  vm->server_ = TANDEM_TRY(control::ControlServer::create(loop, TANDEM_TRY(place.listen()), *vm->jobs_,
-                                                          control::machine_commands(*vm, *vm->jobs_)));
+  auto commands = control::machine_commands(*vm, *vm->jobs_);
+  commands.push_back(save_command(machine));
+  vm->server_ =
+      TANDEM_TRY(control::ControlServer::create(loop, TANDEM_TRY(place.listen()), *vm->jobs_, std::move(commands)));
   return vm;
 }
 

@@ -2,11 +2,8 @@
 #include "vmm/cli/run_command.hpp"
 
 #include <fcntl.h>
-#include <malloc.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -14,8 +11,7 @@
 
 #include "devices/backend/stdio_backend.hpp"
 #include "vmm/cli/controlled_vm.hpp"
-#include "vmm/cli/error_line.hpp"
-#include "vmm/cli/exit_status.hpp"
+#include "vmm/cli/vm_process.hpp"
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 #include "vmm/machine/machine.hpp"
 
@@ -63,46 +59,11 @@ Result<MachineEnd> build_and_run(const RunRequest& request) {
   return end;
 }
 
-/// Lets the process have as many descriptors as the hard limit says: the soft one is low for the sake of select(2), and
-/// hundreds of vCPUs or disks need more.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
-
-int status_of(MachineEnd::Kind kind) {
-  switch (kind) {
-    case MachineEnd::Kind::kPoweredOff:
-      return kExitSuccess;
-    case MachineEnd::Kind::kCrashed:
-      return kExitGuestCrashed;
-    case MachineEnd::Kind::kStopped:
-    case MachineEnd::Kind::kFailed:
-      return kExitFailure;
-  }
-  TANDEM_UNREACHABLE("every kind returns above");
-}
-
 }  // namespace
 
 int run(const RunRequest& request) {
-  ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(2), not the end of the VM
-  ::signal(SIGXFSZ, SIG_IGN);  // nor is a disk or a console file that reached the limit of the user
-  ::mallopt(M_ARENA_MAX, 1);   // a heap for each thread would cost more memory than contention costs time
-  raise_descriptor_limit();
-  log::set_level(request.log_level);
-  const auto end = build_and_run(request);
-  if (!end) {
-    print_error_line("run: " + end.error().message());
-    return kExitFailure;
-  }
-  if (!end->reason.empty()) {
-    print_error_line("run: " + end->reason);
-  }
-  return status_of(end->kind);
+  become_vm_process(request.log_level);
+  return report_end("run", build_and_run(request));
 }
 
 }  // namespace tandem::cli

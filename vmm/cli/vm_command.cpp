@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "vmm/cli/agent_report.hpp"
 #include "vmm/cli/console_session.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
+#include "vmm/cli/progress.hpp"
 #include "vmm/cli/vm_report.hpp"
 #include "vmm/control/agent_client.hpp"
 #include "vmm/control/control_client.hpp"
@@ -85,6 +88,36 @@ Result<void> balloon(const VmRequest& request) {
   return show(request, answer, balloon_text(answer));
 }
 
+/// After the VM has said that it ends, waits until its name is free.
+void wait_until_gone(const std::string& name) {
+  constexpr std::chrono::milliseconds kPause{10};
+  const Deadline deadline(kProcessPatience);
+  while (control::is_registered(control::runtime_directory(), name) && !deadline.has_passed()) {
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result<void> save(const VmRequest& request) {
+  ControlClient client = TANDEM_TRY(connect(request));
+  std::error_code error;
+  const auto directory = std::filesystem::absolute(request.directory, error);  // the VM's process is somewhere else
+  if (error) {
+    return std::unexpected(Error::from_errno(request.directory, error.value()));
+  }
+  ProgressBar bar;
+  const auto show_progress = [&bar](const control::JobProgress& progress) {
+    [[maybe_unused]] const auto shown =
+        bar.report({.phase = progress.phase, .done_bytes = progress.done, .total_bytes = progress.total});
+  };
+  const Json arguments{{"directory", directory.string()}, {"replace", request.replace}, {"stop", request.stop}};
+  const Json answer = TANDEM_TRY(client.ask("save", arguments, Deadline(), show_progress));
+  bar.clear();
+  if (request.stop) {
+    wait_until_gone(request.name);
+  }
+  return show(request, answer, "");
+}
+
 Result<void> attach_console(const VmRequest& request) {
   ControlClient client = TANDEM_TRY(connect(request));
   TANDEM_TRY(client.ask("console", {{"device", request.device}}));
@@ -101,15 +134,6 @@ Result<void> ask_agent(const std::string& vsock_path) {
   auto agent = TANDEM_TRY(control::AgentClient::connect(vsock_path, seconds(0)));
   TANDEM_TRY(agent.ask<agent::Done>(agent::PowerRequest{.reboots = false, .forced = false}));
   return {};
-}
-
-/// After the VM has said that it ends, waits until its name is free.
-void wait_until_gone(const std::string& name) {
-  constexpr std::chrono::milliseconds kPause{10};
-  const Deadline deadline(kProcessPatience);
-  while (control::is_registered(control::runtime_directory(), name) && !deadline.has_passed()) {
-    std::this_thread::sleep_for(kPause);
-  }
 }
 
 /// Lets the guest end the VM. @return false: it did not in time.
@@ -163,6 +187,9 @@ Result<void> dispatch(const VmRequest& request) {
   }
   if (request.command == "balloon") {
     return balloon(request);
+  }
+  if (request.command == "save") {
+    return save(request);
   }
   if (request.command == "console") {
     return attach_console(request);

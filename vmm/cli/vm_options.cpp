@@ -21,6 +21,9 @@ The guest sees its power key pressed. If that does not help within a few seconds
 guest's agent is asked, too. With --force and --timeout, the VM is ended when the time is over.)";
 constexpr std::string_view kConsoleFooter = R"(
 On a terminal, Ctrl-A x detaches; Ctrl-A h shows all keys. The virtual machine goes on.)";
+constexpr std::string_view kSaveFooter = R"(
+The virtual machine stands still while its memory is written, and then goes on, unless --stop ends it; if it cannot be saved
+it goes on in any case. Disks are not part of what is saved. `tandem restore DIR` goes on from there.)";
 constexpr std::string_view kVmFooter = R"(
 VM is the name that was given to `tandem run --name`; `tandem list` shows all.)";
 
@@ -42,6 +45,7 @@ constexpr std::array kCommands{
     VmCommand{
         .name = "stop", .help = "Makes a guest power itself off, or ends its virtual machine.", .footer = kStopFooter},
     VmCommand{.name = "balloon", .help = "Shows or sets how much memory a guest gives up."},
+    VmCommand{.name = "save", .help = "Saves a virtual machine into a directory.", .footer = kSaveFooter},
     VmCommand{.name = "console",
               .help = "Attaches this terminal to a guest's console.",
               .has_json = false,
@@ -96,6 +100,10 @@ class VmParser {
       app_.add_option("--timeout", timeout_, "how long the guest may take [60]")->type_name("SECONDS");
     } else if (command_.name == "balloon") {
       app_.add_option("SIZE", size_, "what the guest is to give up: bytes, or with suffix K, M or G")->type_name("");
+    } else if (command_.name == "save") {
+      app_.add_option("DIR", request_.directory, "the directory to be made")->type_name("");
+      app_.add_flag("--replace", request_.replace, "if there is a snapshot at DIR already, take its place");
+      app_.add_flag("--stop", request_.stop, "end the VM once it is saved");
     } else if (command_.name == "console") {
       app_.add_flag("--hvc", hvc_, "the virtio console [the first serial port]");
     }
@@ -109,6 +117,9 @@ class VmParser {
       if (const auto checked = control::check_vm_name(request_.name); !checked) {
         return fail(checked.error().code(), "{} {}", in_quotes(request_.name), checked.error().message());
       }
+    }
+    if (command_.name == "save" && request_.directory.empty()) {
+      return fail(Errc::kInvalidArgument, "the directory to be made is needed");
     }
     if (!timeout_.empty()) {
       request_.timeout = TANDEM_TRY(parse_timeout(timeout_));

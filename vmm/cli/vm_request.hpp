@@ -17,6 +17,9 @@ struct VmRequest {
   std::optional<std::chrono::seconds> timeout{};  ///< stop.
   std::optional<uint64_t> target_bytes{};         ///< balloon: what the guest is to give up; else only look.
   std::string device = "uart0";                   ///< console.
+  std::string directory{};                        ///< save: where to.
+  bool replace = false;                           ///< save: also what is there already.
+  bool stop = false;                              ///< save: the VM does not go on.
   bool operator==(const VmRequest&) const = default;
 };
 

@@ -69,19 +69,8 @@ struct DeviceSet::VmGenIdParts final : Parts {
 
 namespace {
 
-constexpr uint8_t kMacMulticast = 1;
-constexpr uint8_t kMacLocal = 2;
-
 FdtPlacement place(GuestRange window, Intid intid) {
   return {.window = window, .intid = intid, .clock_phandle = board::kClockPhandle};
-}
-
-/// A random address of those that anybody may use: locally administered, unicast. (IEEE 802, "Local MAC addresses")
-Result<devices::MacAddress> make_mac() {
-  devices::MacAddress mac{};
-  TANDEM_TRY(devices::HostEntropy().fill(std::as_writable_bytes(std::span(mac))));
-  mac[0] = static_cast<uint8_t>((mac[0] & ~kMacMulticast) | kMacLocal);
-  return mac;
 }
 
 /// For those who stand in another directory. What cannot be made absolute stays as it is.
@@ -173,6 +162,7 @@ Result<void> DeviceSet::add_rtc() {
   auto parts = std::make_unique<RtcParts>(host_.loop);
   auto alarm = TANDEM_TRY(LoopTimer::create(parts->executor, LoopTimer::Base::kRealtime));
   auto& device = parts->device.emplace("rtc0", IrqLine(host_.irqs, board::kRtcIrq), parts->clock, std::move(alarm));
+  clock_ = {.executor = &parts->executor, .device = &device};
   return attach(std::move(parts), device, board::kRtc,
                 [&device](FdtNode& root) { root.add_child(device.describe(place(board::kRtc, board::kRtcIrq))); });
 }
@@ -304,7 +294,8 @@ Result<void> DeviceSet::add_net(const NetSpec& net) {
   };
   auto parts = std::make_unique<NetParts>(host_.loop);
   parts->tap = TANDEM_TRY(devices::TapBackend::open(net.tap, parts->executor));
-  const devices::MacAddress mac = net.mac ? *net.mac : TANDEM_TRY(make_mac());
+  TANDEM_ASSERT(net.mac.has_value(), "whoever makes a machine gives each of its networks an address");
+  const devices::MacAddress mac = *net.mac;
   parts->device.emplace(net.id, mac, parts->executor, *parts->tap);
   nets_.emplace_back(&parts->executor, &*parts->device);
   back_ends_.push_back(
@@ -419,6 +410,11 @@ std::vector<Intid> DeviceSet::edge_interrupts() const {
 
 std::vector<DeviceSet::ReadOnlyMemory> DeviceSet::read_only_memory() const {
   return {{.range = board::kVmGenId, .host = vmgenid_->device->memory()}};
+}
+
+void DeviceSet::go_on_from_pause() {
+  const std::lock_guard lock(clock_->executor->mutex());
+  clock_->device->go_on_from_pause();
 }
 
 Result<void> DeviceSet::renew_generation() {

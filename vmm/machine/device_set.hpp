@@ -28,6 +28,7 @@
 
 namespace tandem::devices {
 class GpioPl061;
+class RtcPl031;
 class TappedBackend;
 class VirtioBalloon;
 class VirtioNet;
@@ -92,6 +93,9 @@ class DeviceSet {
   [[nodiscard]] bool are_disks_locked_elsewhere() const;
   /// Tells the networks that the guest is here now.
   void announce();
+
+  /// Has the guest's clock chip go on from the time at which it was paused, or saved. @pre paused.
+  void go_on_from_pause();
 
   /// Tells the guest that it is a copy: others may go on from the same state.
   /// @pre every vCPU is parked, and the interrupt controller restored.
@@ -174,6 +178,7 @@ class DeviceSet {
     devices::DeviceExecutor* executor;
     Device* device;
   };
+  std::optional<Reached<devices::RtcPl031>> clock_;
   std::optional<Reached<devices::GpioPl061>> power_key_;
   std::optional<Reached<devices::VirtioBalloon>> balloon_;
   std::map<std::string, Reached<devices::TappedBackend>, std::less<>> consoles_;  // by device

@@ -10,10 +10,13 @@
 #include <cstring>
 #include <system_error>
 
+#include "devices/backend/host_entropy.hpp"
 #include "devices/backend/stdio_backend.hpp"
+#include "devices/virtio_net/virtio_net.hpp"
 #include "vmm/lib/log/log.hpp"
 #include "vmm/machine/board_fdt.hpp"
 #include "vmm/machine/board_layout.hpp"
+#include "vmm/machine/host_probe.hpp"
 
 namespace tandem {
 namespace {
@@ -35,6 +38,21 @@ sigset_t ending_signal_set() {
   return set;
 }
 
+/// Why a machine ends whose RAM was mapped from a file that is not what it was.
+std::string cut_off_text(const std::string& file) {
+  return fmt::format("{}: has become shorter while the virtual machine's memory was read from it", file);
+}
+
+/// A random address of those that anybody may use: locally administered, unicast. (IEEE 802, "Local MAC addresses")
+Result<devices::MacAddress> make_mac() {
+  constexpr uint8_t kMulticast = 1;
+  constexpr uint8_t kLocal = 2;
+  devices::MacAddress mac{};
+  TANDEM_TRY(devices::HostEntropy().fill(std::as_writable_bytes(std::span(mac))));
+  mac[0] = static_cast<uint8_t>((mac[0] & ~kMulticast) | kLocal);
+  return mac;
+}
+
 VgicLayout vgic_layout(const MachineSpec& spec) {
   return {.distributor = board::kGicd,
           .cpu_interface = board::kGicc,
@@ -50,7 +68,24 @@ Result<std::unique_ptr<Machine>> Machine::create(MachineSpec spec) {
   // Images come first: what the user most likely got wrong is said before the host is touched.
   GuestLoader loader = TANDEM_TRY(GuestLoader::create(spec));
   Kvm kvm = TANDEM_TRY(Kvm::open());
+  for (NetSpec& net : spec.nets) {
+    if (!net.mac) {
+      net.mac = TANDEM_TRY(make_mac());
+    }
+  }
   std::unique_ptr<Machine> machine(new Machine(std::move(spec), std::move(loader), std::move(kvm)));
+  TANDEM_TRY(machine->build());
+  TANDEM_TRY(machine->load_guest());
+  return machine;
+}
+
+Result<std::unique_ptr<Machine>> Machine::create_to_restore(RestoreSource source) {
+  devices::fill_standard_descriptors();
+  Kvm kvm = TANDEM_TRY(Kvm::open());
+  GuestLoader loader = TANDEM_TRY(GuestLoader::create(source.spec, std::move(source.images)));
+  std::unique_ptr<Machine> machine(new Machine(std::move(source.spec), std::move(loader), std::move(kvm)));
+  machine->ram_ = std::move(source.ram);
+  machine->ram_file_ = std::move(source.ram_file);
   TANDEM_TRY(machine->build());
   return machine;
 }
@@ -65,8 +100,23 @@ Result<void> Machine::build() {
   TANDEM_TRY(loader_.require_cpu_fits(TANDEM_TRY(vcpus_.front()->id_aa64mmfr0())));
   TANDEM_TRY(create_devices());
   TANDEM_TRY(create_pv_services());
+  note_what_was_chosen();
   dispatcher_ = std::make_unique<ExitDispatcher>(devices_->bus(), hypercalls_, *this);
-  return load_guest();
+  return {};
+}
+
+/// Makes the spec say what the guest sees, whatever was left to this host.
+void Machine::note_what_was_chosen() {
+  spec_.gic = vgic_->version() == GicVersion::kV3 ? GicChoice::kV3 : GicChoice::kV2;
+  spec_.its = vgic_->has_its();
+  spec_.cpu = {.sve = features_.sve,
+               .sve_quadwords = quadwords_of(vcpus_.front()->features().sve_vector_lengths),
+               .pauth = features_.pauth,
+               .pmu = features_.pmu};
+  spec_.pv_time = pv_->has_time();
+  if (!pv_->has_vcpu_state()) {
+    spec_.pv_vcpu_state = VcpuStateChoice::kOff;
+  }
 }
 
 Result<void> Machine::watch_signals() {
@@ -88,7 +138,14 @@ Result<void> Machine::watch_signals() {
 Result<void> Machine::create_memory() {
   const auto range = GuestRange::create(board::kRamBase, spec_.memory_bytes);
   TANDEM_ASSERT(range && spec_.memory_bytes <= board::kMaxRamBytes, "the command line checked the size");
-  ram_ = TANDEM_TRY(with_context(GuestRam::create_anonymous(*range), "guest memory"));
+  if (!ram_) {
+    ram_ = TANDEM_TRY(with_context(GuestRam::create_anonymous(*range), "guest memory"));
+  }
+  TANDEM_ASSERT(ram_->range().base() == range->base() && ram_->range().size() == range->size(),
+                "who restores made it so");
+  if (!ram_file_.empty()) {
+    ram_guard_ = TANDEM_TRY(RamFileGuard::create(ram_->bytes(), "tandem: " + cut_off_text(ram_file_)));
+  }
   memory_.emplace(std::vector{GuestMemory::Region{*range, ram_->bytes()}});
   vm_ = TANDEM_TRY(KvmVm::create(kvm_, range->last()));
   return vm_->add_memory(*range, ram_->bytes());
@@ -101,6 +158,7 @@ Result<void> Machine::create_vcpus() {
   for (unsigned index = 0; index < spec_.vcpu_count; ++index) {
     vcpus_.push_back(TANDEM_TRY(with_context(KvmVcpu::create(*vm_, index, features_), fmt::format("vCPU {}", index))));
   }
+  counter_ = TANDEM_TRY(KvmCounter::create(*vm_, *vcpus_.front()));
   TANDEM_TRY(vgic_->init(vcpus_));
   if (features_.pmu) {
     for (const auto& vcpu : vcpus_) {
@@ -145,7 +203,11 @@ Result<VcpuFeatures> Machine::choose_features() const {
   if (spec_.cpu.pmu && !host.pmu) {
     return fail(Errc::kUnsupported, "--pmu: this host's KVM has no PMU for guests");
   }
-  return VcpuFeatures{.sve = spec_.cpu.sve && host.sve, .pauth = spec_.cpu.pauth && host.pauth, .pmu = spec_.cpu.pmu};
+  VcpuFeatures features{.sve = spec_.cpu.sve && host.sve, .pauth = spec_.cpu.pauth && host.pauth, .pmu = spec_.cpu.pmu};
+  if (features.sve && !spec_.cpu.sve_quadwords.empty()) {
+    features.sve_vector_lengths = vector_lengths_of(spec_.cpu.sve_quadwords);
+  }
+  return features;
 }
 
 Result<void> Machine::create_devices() {
@@ -403,6 +465,9 @@ void Machine::answer(GuestRequest request) {
     case GuestRequest::Kind::kPowerOff:
       return end(MachineEnd::Kind::kPoweredOff, {});
     case GuestRequest::Kind::kCrash:
+      if (ram_->is_cut_off()) {
+        return end(MachineEnd::Kind::kFailed, cut_off_text(ram_file_));
+      }
       return end(MachineEnd::Kind::kCrashed, std::move(request.text));
     case GuestRequest::Kind::kReset:
       break;

@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "vmm/kvm/kvm_counter.hpp"
 #include "vmm/kvm/kvm_vgic.hpp"
 #include "vmm/lib/event_loop/event_loop.hpp"
 #include "vmm/lib/event_loop/loop_calls.hpp"
 #include "vmm/lib/guest_memory/guest_memory.hpp"
 #include "vmm/lib/guest_memory/guest_ram.hpp"
+#include "vmm/lib/state/machine_state.hpp"
 #include "vmm/machine/device_set.hpp"
 #include "vmm/machine/guest_loader.hpp"
 #include "vmm/machine/guest_requests.hpp"
@@ -23,6 +26,7 @@
 #include "vmm/machine/machine_spec.hpp"
 #include "vmm/machine/machine_status.hpp"
 #include "vmm/machine/pv_services.hpp"
+#include "vmm/machine/ram_file_guard.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
 
 namespace tandem {
@@ -33,10 +37,33 @@ struct MachineEnd {
     kPoweredOff,  ///< By the guest.
     kCrashed,     ///< The guest, or KVM under it.
     kStopped,     ///< By a signal or the user.
+    kHandedOver,  ///< Saved or moved: it goes on elsewhere.
     kFailed,      ///< The host failed.
   };
   Kind kind;
   std::string reason;  ///< One line; empty for kPoweredOff.
+};
+
+/// What a machine that has run before, here or elsewhere, is made of.
+struct RestoreSource {
+  MachineSpec spec;               ///< Resolved; what it calls things exists on this host.
+  std::vector<BootImage> images;  ///< What a reset loads.
+  GuestRam ram;                   ///< As long as the spec says.
+  std::string ram_file{};         ///< What errors call the file that RAM is mapped from; empty: it is mapped from none.
+};
+
+/// How a machine goes on from its state.
+struct RestoreChoices {
+  enum class Clock : uint8_t {
+    kWall,    ///< The guest's clock chip shows the host's time.
+    kFreeze,  ///< It goes on from the saved time.
+  };
+  enum class Identity : uint8_t {
+    kSame,  ///< The machine runs nowhere else: it has moved.
+    kCopy,  ///< Others may go on from the same state, and the guest is told.
+  };
+  Clock clock = Clock::kWall;
+  Identity identity = Identity::kCopy;
 };
 
 /// Owns everything of one VM, wires it by the spec, and drives its life in a fixed order.
@@ -53,6 +80,15 @@ class Machine final : public MachineEvents {
   /// ignored, are blocked in the calling thread from then on: `run` handles them.
   /// @errors  whatever of the host is missing or refuses; nothing is left behind.
   static Result<std::unique_ptr<Machine>> create(MachineSpec spec);
+
+  /// As `create`, but RAM and images are given, and `restore` has to follow before `run`.
+  /// @pre     the host fits: see require_host_fits.
+  static Result<std::unique_ptr<Machine>> create_to_restore(RestoreSource source);
+  /// Gives the machine the state that another one saved, whose RAM it has.
+  /// @errors  Errc::kCorrupt: not the state of such a machine. Errc::kUnsupported: this host cannot take it over. The machine
+  ///          is then good for nothing but its end.
+  Result<void> restore(MachineState state, const RestoreChoices& choices);
+
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
   ~Machine() override;
@@ -95,6 +131,16 @@ class Machine final : public MachineEvents {
   /// Ends the machine: `run` returns. The first end counts.
   void end(MachineEnd::Kind kind, std::string reason);
 
+  /// The state of everything but RAM, which is complete once this returns: saving the interrupt controller writes to it.
+  /// @pre paused or held.
+  Result<MachineState> save_state();
+  /// What the machine is, with everything that was chosen for it. @thread any.
+  [[nodiscard]] const MachineSpec& spec() const { return spec_; }
+  /// What a reset loads. @thread any.
+  [[nodiscard]] std::vector<BootImageView> boot_images() const { return loader_.images(); }
+  /// All of RAM, which the guest writes to while it runs. @thread any.
+  [[nodiscard]] std::span<const std::byte> ram() const { return ram_->bytes(); }
+
   /// @pre `run` has been called.
   [[nodiscard]] MachineStatus status() const;
   /// The devices, for what the host does to them.
@@ -105,6 +151,7 @@ class Machine final : public MachineEvents {
       : spec_(std::move(spec)), loader_(std::move(loader)), kvm_(std::move(kvm)) {}
   Result<void> build();
   Result<void> create_memory();
+  void note_what_was_chosen();
   Result<void> create_vcpus();
   Result<void> create_devices();
   Result<void> create_pv_services();
@@ -130,7 +177,7 @@ class Machine final : public MachineEvents {
   void on_crash(std::string reason) override;
   void on_quit() override;
 
-  const MachineSpec spec_;
+  MachineSpec spec_;  // fixed once the machine is built
   const GuestLoader loader_;
   const Kvm kvm_;
 
@@ -141,11 +188,14 @@ class Machine final : public MachineEvents {
   EventLoop::Watch signals_watch_;
 
   std::optional<GuestRam> ram_;
+  std::string ram_file_;  // for errors; empty if RAM is mapped from none
+  std::unique_ptr<RamFileGuard> ram_guard_;
   std::optional<GuestMemory> memory_;
   std::unique_ptr<KvmVm> vm_;
   std::unique_ptr<KvmVgic> vgic_;
   VcpuFeatures features_;
   std::vector<std::unique_ptr<KvmVcpu>> vcpus_;
+  std::unique_ptr<KvmCounter> counter_;
   std::unique_ptr<DeviceSet> devices_;
   devices::HypercallBus hypercalls_;
   std::unique_ptr<PvServices> pv_;

@@ -48,6 +48,8 @@ class PvServices final : public VcpuThreadListener {
   [[nodiscard]] const std::string& vcpu_state_summary() const { return vcpu_state_summary_; }
   /// The same in its parts.
   [[nodiscard]] const PvVcpuStateStatus& vcpu_state_status() const { return vcpu_state_status_; }
+  /// Whether the guest can have PV vCPU state.
+  [[nodiscard]] bool has_vcpu_state() const { return vcpu_state_.has_value(); }
   /// Whether the guest can have stolen time.
   [[nodiscard]] bool has_time() const { return time_.has_value(); }
 

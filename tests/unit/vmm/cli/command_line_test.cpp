@@ -404,8 +404,8 @@ TEST(CommandLineTest, HelpWinsOverWhatIsMissing) {
 
 TEST(CommandLineTest, HelpOfTheProgramNamesItsCommands) {
   const std::string help = text_of({"--help"});
-  for (const char* const command :
-       {"run", "list", "status", "pause", "resume", "reset", "stop", "balloon", "console", "agent"}) {
+  for (const char* const command : {"run", "list", "status", "pause", "resume", "reset", "stop", "balloon", "console",
+                                    "save", "restore", "agent"}) {
     EXPECT_NE(help.find(fmt::format("\n  {} ", command)), std::string::npos) << command << " in\n" << help;
   }
 }

@@ -40,8 +40,16 @@ TEST(VmOptionsTest, TheConsoleIsTheSerialPortUnlessTheOtherIsAskedFor) {
   EXPECT_EQ(parsed("console", {"v", "--hvc"}).device, "hvc0");
 }
 
+TEST(VmOptionsTest, ASaveHasAPlaceAndSaysWhatBecomesOfWhatWasThere) {
+  EXPECT_EQ(parsed("save", {"v", "/snap"}), (VmRequest{.command = "save", .name = "v", .directory = "/snap"}));
+  EXPECT_EQ(parsed("save", {"v", "/snap", "--replace", "--stop"}),
+            (VmRequest{.command = "save", .name = "v", .directory = "/snap", .replace = true, .stop = true}));
+  EXPECT_EQ(parse_vm_command("save", {"v"}).error().message(), "the directory to be made is needed");
+}
+
 TEST(VmOptionsTest, HelpIsShownForEach) {
-  for (const char* const command : {"list", "status", "pause", "resume", "reset", "stop", "balloon", "console"}) {
+  for (const char* const command :
+       {"list", "status", "pause", "resume", "reset", "stop", "balloon", "console", "save"}) {
     const auto help = parse_vm_command(command, {"--help"});
     ASSERT_TRUE(help);
     EXPECT_NE(std::get<std::string>(*help).find(std::string("tandem ") + command), std::string::npos) << command;

@@ -15,6 +15,7 @@
 #include "vmm/cli/agent_options.hpp"
 #include "vmm/cli/config_file.hpp"
 #include "vmm/cli/error_line.hpp"
+#include "vmm/cli/receive_options.hpp"
 #include "vmm/cli/restore_options.hpp"
 #include "vmm/cli/run_options.hpp"
 #include "vmm/cli/snapshot_options.hpp"
@@ -47,6 +48,9 @@ Result<Request> parse_agent(const std::string& /*name*/, std::vector<std::string
 Result<Request> parse_restore(const std::string& /*name*/, std::vector<std::string> words) {
   return request_of(TANDEM_TRY(parse_restore_command(std::move(words))));
 }
+Result<Request> parse_receive(const std::string& /*name*/, std::vector<std::string> words) {
+  return request_of(TANDEM_TRY(parse_receive_command(std::move(words))));
+}
 Result<Request> parse_vm(const std::string& name, std::vector<std::string> words) {
   return request_of(TANDEM_TRY(parse_vm_command(name, std::move(words))));
 }
@@ -65,6 +69,8 @@ constexpr std::array kCommands{
     Command{"balloon", "show or set how much memory a guest gives up", &parse_vm},
     Command{"save", "save a virtual machine into a directory", &parse_vm},
     Command{"restore", "let a saved virtual machine go on, in the foreground", &parse_restore},
+    Command{"migrate", "move a running virtual machine to another host", &parse_vm},
+    Command{"receive", "wait for a virtual machine that moves here, then run it in the foreground", &parse_receive},
     Command{"console", "attach this terminal to a guest's console", &parse_vm},
     Command{"verify", "check every byte of snapshots", &parse_snapshot},
     Command{"info", "show what a snapshot holds", &parse_snapshot},

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "vmm/cli/agent_request.hpp"
+#include "vmm/cli/receive_request.hpp"
 #include "vmm/cli/restore_request.hpp"
 #include "vmm/cli/run_request.hpp"
 #include "vmm/cli/snapshot_request.hpp"
@@ -21,7 +22,8 @@ struct TextRequest {
 };
 
 /// What a command line asks for.
-using Request = std::variant<TextRequest, RunRequest, RestoreRequest, AgentRequest, VmRequest, SnapshotRequest>;
+using Request =
+    std::variant<TextRequest, RunRequest, ReceiveRequest, RestoreRequest, AgentRequest, VmRequest, SnapshotRequest>;
 
 /// What `arguments`, the program's name first, ask for. A file named by `--config` is read once everything on the
 /// command line itself is found good; an option on the command line replaces that of the file.

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "vmm/cli/migrate_job.hpp"
 #include "vmm/cli/save_job.hpp"
 
 namespace tandem::cli {
@@ -13,6 +14,7 @@ Result<std::unique_ptr<ControlledVm>> ControlledVm::create(Machine& machine, con
   vm->jobs_ = TANDEM_TRY(control::JobRunner::create(loop));
   auto commands = control::machine_commands(*vm, *vm->jobs_);
   commands.push_back(save_command(machine));
+  commands.push_back(migrate_command(machine));
   vm->server_ =
       TANDEM_TRY(control::ControlServer::create(loop, TANDEM_TRY(place.listen()), *vm->jobs_, std::move(commands)));
   return vm;

@@ -7,6 +7,7 @@
 #include "vmm/cli/command_line.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
+#include "vmm/cli/receive_command.hpp"
 #include "vmm/cli/restore_command.hpp"
 #include "vmm/cli/run_command.hpp"
 #include "vmm/cli/snapshot_command.hpp"
@@ -24,6 +25,8 @@ int perform(const TextRequest& request) {
 }
 
 int perform(const RunRequest& request) { return run(request); }
+
+int perform(const ReceiveRequest& request) { return run(request); }
 
 int perform(const RestoreRequest& request) { return run(request); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/cli/vm_command.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include <thread>
 
 #include "vmm/cli/agent_report.hpp"
+#include "vmm/cli/connection_relay.hpp"
 #include "vmm/cli/console_session.hpp"
 #include "vmm/cli/error_line.hpp"
 #include "vmm/cli/exit_status.hpp"
@@ -17,6 +20,7 @@
 #include "vmm/control/agent_client.hpp"
 #include "vmm/control/control_client.hpp"
 #include "vmm/control/vm_registry.hpp"
+#include "vmm/migration/migration_address.hpp"
 
 namespace tandem::cli {
 namespace {
@@ -118,6 +122,83 @@ Result<void> save(const VmRequest& request) {
   return show(request, answer, "");
 }
 
+/// How far a migration is, if there is one.
+Result<void> tell_migration(const VmRequest& request) {
+  ControlClient client = TANDEM_TRY(connect(request));
+  const Json status = TANDEM_TRY(client.ask("status", Json::object()));
+  const Json job = status.value("job", Json());
+  if (!job.is_object() || job.value("command", "") != "migrate") {
+    return fail(Errc::kNotFound, "no migration is under way");
+  }
+  constexpr uint64_t kMiB = 1U << 20;
+  return show(request, job,
+              fmt::format("{}: {} of {} MiB\n", job.value("phase", ""), job.value("done", uint64_t{0}) / kMiB,
+                          job.value("total", uint64_t{0}) / kMiB));
+}
+
+/// The address for the VM's process, which is somewhere else, and does not have what this one has inherited.
+struct ReachableAddress {
+  std::string text;
+  std::unique_ptr<ConnectionRelay> relay;
+};
+
+Result<ReachableAddress> reachable_address(const VmRequest& request) {
+  auto address = TANDEM_TRY(migration::MigrationAddress::parse(request.address));
+  if (address.kind == migration::MigrationAddress::Kind::kFd) {
+    UniqueFd connection = TANDEM_TRY(migration::connect_to(address, Deadline()));
+    auto relay = TANDEM_TRY(ConnectionRelay::create(
+        std::move(connection), fmt::format("{}/.migrate-{}", control::runtime_directory(), ::getpid())));
+    std::string text = "unix:" + relay->path();
+    return ReachableAddress{.text = std::move(text), .relay = std::move(relay)};
+  }
+  std::error_code error;
+  if (address.kind == migration::MigrationAddress::Kind::kUnix) {
+    const auto path = std::filesystem::absolute(address.path, error);
+    address = TANDEM_TRY(migration::MigrationAddress::parse("unix:" + path.string()));
+  }
+  return ReachableAddress{.text = address.text, .relay = nullptr};
+}
+
+Json migration_arguments(const VmRequest& request, const std::string& address) {
+  Json arguments{{"address", address}, {"check", request.check}, {"verify", request.verify}};
+  if (request.downtime) {
+    arguments["downtime_ms"] = static_cast<uint64_t>(request.downtime->count());
+  }
+  if (request.timeout) {
+    arguments["timeout_ms"] = static_cast<uint64_t>(std::chrono::milliseconds(*request.timeout).count());
+  }
+  if (request.compress) {
+    arguments["compress"] = "zstd";
+  }
+  return arguments;
+}
+
+Result<void> show_check(const VmRequest& request, const Json& answer) {
+  std::string text;
+  for (const Json& difference : answer.value("differences", Json::array())) {
+    text += difference.is_string() ? difference.get<std::string>() + '\n' : "";
+  }
+  TANDEM_TRY(show(request, answer, text.empty() ? "the receiver can have this machine\n" : text));
+  return text.empty() ? Result<void>() : fail(Errc::kUnsupported, "the receiver cannot have this machine");
+}
+
+Result<void> migrate(const VmRequest& request) {
+  if (request.of_migration == VmRequest::OfMigration::kStatus) {
+    return tell_migration(request);
+  }
+  ControlClient client = TANDEM_TRY(connect(request));
+  if (request.of_migration == VmRequest::OfMigration::kCancel) {
+    return show(request, TANDEM_TRY(client.ask("cancel", {{"command", "migrate"}})), "");
+  }
+  const ReachableAddress address = TANDEM_TRY(reachable_address(request));
+  const Json answer = TANDEM_TRY(client.ask("migrate", migration_arguments(request, address.text), Deadline()));
+  if (request.check) {
+    return show_check(request, answer);
+  }
+  wait_until_gone(request.name);
+  return show(request, answer, answer.value("text", ""));
+}
+
 Result<void> attach_console(const VmRequest& request) {
   ControlClient client = TANDEM_TRY(connect(request));
   TANDEM_TRY(client.ask("console", {{"device", request.device}}));
@@ -187,6 +268,9 @@ Result<void> dispatch(const VmRequest& request) {
   }
   if (request.command == "balloon") {
     return balloon(request);
+  }
+  if (request.command == "migrate") {
+    return migrate(request);
   }
   if (request.command == "save") {
     return save(request);

@@ -12,6 +12,7 @@
 #include "vmm/cli/error_line.hpp"
 #include "vmm/control/vm_registry.hpp"
 #include "vmm/lib/size_text/size_text.hpp"
+#include "vmm/migration/migration_address.hpp"
 
 namespace tandem::cli {
 namespace {
@@ -19,6 +20,9 @@ namespace {
 constexpr std::string_view kStopFooter = R"(
 The guest sees its power key pressed. If that does not help within a few seconds and the VM has a vsock device, the
 guest's agent is asked, too. With --force and --timeout, the VM is ended when the time is over.)";
+constexpr std::string_view kMigrateFooter = R"(
+ADDR is where `tandem receive` waits: unix:PATH, tcp:HOST:PORT, or fd:N for a connected socket that was inherited. Whatever fails
+before the receiver has the machine, it goes on here. Interrupting the command cancels the migration.)";
 constexpr std::string_view kConsoleFooter = R"(
 On a terminal, Ctrl-A x detaches; Ctrl-A h shows all keys. The virtual machine goes on.)";
 constexpr std::string_view kSaveFooter = R"(
@@ -46,6 +50,7 @@ constexpr std::array kCommands{
         .name = "stop", .help = "Makes a guest power itself off, or ends its virtual machine.", .footer = kStopFooter},
     VmCommand{.name = "balloon", .help = "Shows or sets how much memory a guest gives up."},
     VmCommand{.name = "save", .help = "Saves a virtual machine into a directory.", .footer = kSaveFooter},
+    VmCommand{.name = "migrate", .help = "Moves a running virtual machine to another host.", .footer = kMigrateFooter},
     VmCommand{.name = "console",
               .help = "Attaches this terminal to a guest's console.",
               .has_json = false,
@@ -61,6 +66,18 @@ Result<std::chrono::seconds> parse_timeout(const std::string& text) {
                 kMostSeconds);
   }
   return std::chrono::seconds(seconds);
+}
+
+Result<std::chrono::milliseconds> parse_downtime(const std::string& text) {
+  constexpr uint32_t kMostMilliseconds = 1'000'000;
+  uint32_t milliseconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
+  if (error != std::errc() || end != text.data() + text.size() || milliseconds == 0 ||
+      milliseconds > kMostMilliseconds) {
+    return fail(Errc::kInvalidArgument, "--downtime: {} is no number of milliseconds from 1 to {}", in_quotes(text),
+                kMostMilliseconds);
+  }
+  return std::chrono::milliseconds(milliseconds);
 }
 
 /// One of the commands, as CLI11 sees it. Values are taken as texts.
@@ -104,9 +121,46 @@ class VmParser {
       app_.add_option("DIR", request_.directory, "the directory to be made")->type_name("");
       app_.add_flag("--replace", request_.replace, "if there is a snapshot at DIR already, take its place");
       app_.add_flag("--stop", request_.stop, "end the VM once it is saved");
+    } else if (command_.name == "migrate") {
+      add_migrate();
     } else if (command_.name == "console") {
       app_.add_flag("--hvc", hvc_, "the virtio console [the first serial port]");
     }
+  }
+
+  void add_migrate() {
+    app_.add_option("ADDR", address_, "where the receiver waits")->type_name("");
+    app_.add_option("--downtime", downtime_, "how long the guest may stand still [300]")->type_name("MS");
+    app_.add_option("--timeout", timeout_, "how long it may take before the guest stands still [no limit]")
+        ->type_name("SECONDS");
+    app_.add_flag("--check", request_.check, "only ask whether the receiver can have the machine, and print why not");
+    app_.add_flag("--verify", request_.verify, "compare all memory while the guest stands still");
+    app_.add_option("--compress", compress_, "send memory compressed")->type_name("zstd");
+    app_.add_flag("--status", status_, "show how far the migration is that is under way");
+    app_.add_flag("--cancel", cancel_, "end the migration that is under way; the guest goes on here");
+  }
+
+  Result<void> complete_migrate() {
+    if (status_ || cancel_) {
+      if (!address_.empty() || (status_ && cancel_)) {
+        return fail(Errc::kInvalidArgument, "--status and --cancel take nothing but the VM");
+      }
+      request_.of_migration = status_ ? VmRequest::OfMigration::kStatus : VmRequest::OfMigration::kCancel;
+      return {};
+    }
+    if (address_.empty()) {
+      return fail(Errc::kInvalidArgument, "the address of a receiver is needed: unix:PATH, tcp:HOST:PORT or fd:N");
+    }
+    TANDEM_TRY(migration::MigrationAddress::parse(address_));
+    request_.address = address_;
+    if (!downtime_.empty()) {
+      request_.downtime = TANDEM_TRY(parse_downtime(downtime_));
+    }
+    if (!compress_.empty() && compress_ != "zstd") {
+      return fail(Errc::kInvalidArgument, "--compress: {} is not zstd", in_quotes(compress_));
+    }
+    request_.compress = !compress_.empty();
+    return {};
   }
 
   Result<void> complete() {
@@ -120,6 +174,9 @@ class VmParser {
     }
     if (command_.name == "save" && request_.directory.empty()) {
       return fail(Errc::kInvalidArgument, "the directory to be made is needed");
+    }
+    if (command_.name == "migrate") {
+      TANDEM_TRY(complete_migrate());
     }
     if (!timeout_.empty()) {
       request_.timeout = TANDEM_TRY(parse_timeout(timeout_));
@@ -142,6 +199,11 @@ class VmParser {
   VmRequest request_;
   std::string timeout_;
   std::string size_;
+  std::string address_;
+  std::string downtime_;
+  std::string compress_;
+  bool status_ = false;
+  bool cancel_ = false;
   bool hvc_ = false;
 };
 

@@ -13,13 +13,21 @@ struct VmRequest {
   std::string command{};  ///< As on the command line.
   std::string name{};     ///< Of the VM; empty for `list`.
   bool json = false;
-  bool force = false;                             ///< stop: whatever the guest says.
-  std::optional<std::chrono::seconds> timeout{};  ///< stop.
-  std::optional<uint64_t> target_bytes{};         ///< balloon: what the guest is to give up; else only look.
-  std::string device = "uart0";                   ///< console.
-  std::string directory{};                        ///< save: where to.
-  bool replace = false;                           ///< save: also what is there already.
-  bool stop = false;                              ///< save: the VM does not go on.
+  bool force = false;                                   ///< stop: whatever the guest says.
+  std::optional<std::chrono::seconds> timeout{};        ///< stop.
+  std::optional<uint64_t> target_bytes{};               ///< balloon: what the guest is to give up; else only look.
+  std::string device = "uart0";                         ///< console.
+  std::string directory{};                              ///< save: where to.
+  bool replace = false;                                 ///< save: also what is there already.
+  bool stop = false;                                    ///< save: the VM does not go on.
+  std::string address{};                                ///< migrate: of the receiver.
+  std::optional<std::chrono::milliseconds> downtime{};  ///< migrate.
+  bool check = false;                                   ///< migrate: only ask whether it could.
+  bool verify = false;                                  ///< migrate: compare all RAM.
+  bool compress = false;                                ///< migrate: by zstd.
+  /// migrate: what is asked of one that is under way.
+  enum class OfMigration : uint8_t { kStart, kStatus, kCancel };
+  OfMigration of_migration = OfMigration::kStart;
   bool operator==(const VmRequest&) const = default;
 };
 

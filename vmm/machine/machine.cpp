@@ -86,6 +86,8 @@ Result<std::unique_ptr<Machine>> Machine::create_to_restore(RestoreSource source
   std::unique_ptr<Machine> machine(new Machine(std::move(source.spec), std::move(loader), std::move(kvm)));
   machine->ram_ = std::move(source.ram);
   machine->ram_file_ = std::move(source.ram_file);
+  machine->disk_locking_ = source.disk_locking;
+  machine->disks_are_away_ = source.disk_locking == devices::DiskFile::Locking::kLater;
   TANDEM_TRY(machine->build());
   return machine;
 }
@@ -148,7 +150,10 @@ Result<void> Machine::create_memory() {
   }
   memory_.emplace(std::vector{GuestMemory::Region{*range, ram_->bytes()}});
   vm_ = TANDEM_TRY(KvmVm::create(kvm_, range->last()));
-  return vm_->add_memory(*range, ram_->bytes());
+  TANDEM_TRY(vm_->add_memory(*range, ram_->bytes()));
+  guest_writes_ = TANDEM_TRY(KvmDirtyLog::create(*vm_, *range));
+  write_log_.emplace(*memory_, *guest_writes_, *range, host_page_size());
+  return {};
 }
 
 Result<void> Machine::create_vcpus() {
@@ -211,8 +216,13 @@ Result<VcpuFeatures> Machine::choose_features() const {
 }
 
 Result<void> Machine::create_devices() {
-  devices_ = TANDEM_TRY(DeviceSet::create(
-      spec_, {.loop = *io_loop_, .irqs = *vm_, .doorbells = *vm_, .memory = *memory_, .ram = *ram_, .events = *this}));
+  devices_ = TANDEM_TRY(DeviceSet::create(spec_, {.loop = *io_loop_,
+                                                  .irqs = *vm_,
+                                                  .doorbells = *vm_,
+                                                  .memory = *memory_,
+                                                  .ram = *ram_,
+                                                  .events = *this,
+                                                  .disk_locking = disk_locking_}));
   for (const devices::Intid intid : devices_->edge_interrupts()) {
     TANDEM_TRY(vm_->connect_edge(intid));
   }
@@ -350,7 +360,29 @@ Result<void> Machine::pause() {
   return done;
 }
 
+void Machine::release_disks() {
+  devices_->release_disks();
+  disks_are_away_ = true;
+}
+
+Result<void> Machine::reclaim_disks() {
+  TANDEM_TRY(devices_->take_disks());
+  disks_are_away_ = false;
+  return {};
+}
+
+Result<std::unique_ptr<VcpuThrottle>> Machine::make_throttle() const {
+  std::vector<VcpuThread*> threads;
+  for (const auto& thread : vcpu_threads_) {
+    threads.push_back(thread.get());
+  }
+  return VcpuThrottle::create(std::move(threads));
+}
+
 Result<void> Machine::resume() {
+  if (disks_are_away_) {
+    TANDEM_TRY(reclaim_disks());
+  }
   const bool was_paused = life_.is_paused_by_user();
   life_.set_paused_by_user(false);
   auto done = follow_wishes();

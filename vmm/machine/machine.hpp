@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "vmm/kvm/kvm_counter.hpp"
+#include "vmm/kvm/kvm_dirty_log.hpp"
 #include "vmm/kvm/kvm_vgic.hpp"
 #include "vmm/lib/event_loop/event_loop.hpp"
 #include "vmm/lib/event_loop/loop_calls.hpp"
 #include "vmm/lib/guest_memory/guest_memory.hpp"
 #include "vmm/lib/guest_memory/guest_ram.hpp"
+#include "vmm/lib/guest_memory/ram_write_log.hpp"
 #include "vmm/lib/state/machine_state.hpp"
 #include "vmm/machine/device_set.hpp"
 #include "vmm/machine/guest_loader.hpp"
@@ -28,6 +30,7 @@
 #include "vmm/machine/pv_services.hpp"
 #include "vmm/machine/ram_file_guard.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
+#include "vmm/vcpu/vcpu_throttle.hpp"
 
 namespace tandem {
 
@@ -50,6 +53,8 @@ struct RestoreSource {
   std::vector<BootImage> images;  ///< What a reset loads.
   GuestRam ram;                   ///< As long as the spec says.
   std::string ram_file{};         ///< What errors call the file that RAM is mapped from; empty: it is mapped from none.
+  /// kLater: the disks are to be locked by `reclaim_disks` before the machine runs.
+  devices::DiskFile::Locking disk_locking = devices::DiskFile::Locking::kNow;
 };
 
 /// How a machine goes on from its state.
@@ -141,6 +146,18 @@ class Machine final : public MachineEvents {
   /// All of RAM, which the guest writes to while it runs. @thread any.
   [[nodiscard]] std::span<const std::byte> ram() const { return ram_->bytes(); }
 
+  /// Who wants to know what is written to RAM asks here. @thread any.
+  [[nodiscard]] RamWriteLog& write_log() { return *write_log_; }
+  /// Slows the guest down for as long as it lives. @pre `run` has been called. @thread any.
+  [[nodiscard]] Result<std::unique_ptr<VcpuThrottle>> make_throttle() const;
+
+  /// Whether the user has paused the machine.
+  [[nodiscard]] bool is_paused_by_user() const { return life_.is_paused_by_user(); }
+  /// Gives up the locks of the disks. Without them the machine cannot be resumed. @pre paused or held.
+  void release_disks();
+  /// Takes them again. @errors  Errc::kBusy: somebody else has one.
+  Result<void> reclaim_disks();
+
   /// @pre `run` has been called.
   [[nodiscard]] MachineStatus status() const;
   /// The devices, for what the host does to them.
@@ -192,6 +209,8 @@ class Machine final : public MachineEvents {
   std::unique_ptr<RamFileGuard> ram_guard_;
   std::optional<GuestMemory> memory_;
   std::unique_ptr<KvmVm> vm_;
+  std::unique_ptr<KvmDirtyLog> guest_writes_;
+  std::optional<RamWriteLog> write_log_;
   std::unique_ptr<KvmVgic> vgic_;
   VcpuFeatures features_;
   std::vector<std::unique_ptr<KvmVcpu>> vcpus_;
@@ -206,6 +225,8 @@ class Machine final : public MachineEvents {
 
   Lifecycle life_;
   GuestRequests requests_;
+  devices::DiskFile::Locking disk_locking_ = devices::DiskFile::Locking::kNow;
+  bool disks_are_away_ = false;  // locked by nobody, or by whom the machine was handed over to
   std::chrono::steady_clock::time_point started_at_;
   std::atomic<uint64_t> reset_count_{0};
   std::optional<MachineEnd> end_;  // set once, by the control thread

@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{"Nothing", {}, "a command is needed, run for instance (see tandem --help)"},
         Bad{"UnknownCommand", {"boot"}, "unknown command 'boot' (see tandem --help)"},
-        Bad{"CommandOfLater", {"migrate"}, "unknown command 'migrate' (see tandem --help)"},
+        Bad{"CommandOfLater", {"stats"}, "unknown command 'stats' (see tandem --help)"},
         Bad{"UnknownOptionOfAll", {"--quiet", "run"}, "run: unknown option '--quiet' (see tandem run --help)"},
         Bad{"OnlyUnknownOption", {"--quiet"}, "unknown option '--quiet' (see tandem --help)"},
         Bad{"UnknownOption", run({"--turbo", "9"}), "run: unknown option '--turbo' (see tandem run --help)"},

@@ -47,9 +47,27 @@ TEST(VmOptionsTest, ASaveHasAPlaceAndSaysWhatBecomesOfWhatWasThere) {
   EXPECT_EQ(parse_vm_command("save", {"v"}).error().message(), "the directory to be made is needed");
 }
 
+TEST(VmOptionsTest, AMigrationHasAnAddressAndWishes) {
+  EXPECT_EQ(
+      parsed("migrate", {"v", "unix:/run/r", "--downtime", "50", "--timeout", "7", "--verify", "--compress", "zstd"}),
+      (VmRequest{.command = "migrate",
+                 .name = "v",
+                 .timeout = std::chrono::seconds(7),
+                 .address = "unix:/run/r",
+                 .downtime = std::chrono::milliseconds(50),
+                 .verify = true,
+                 .compress = true}));
+  EXPECT_TRUE(parsed("migrate", {"v", "tcp:localhost:1", "--check"}).check);
+}
+
+TEST(VmOptionsTest, AMigrationUnderWayIsAskedForWithoutAnAddress) {
+  EXPECT_EQ(parsed("migrate", {"v", "--status"}).of_migration, VmRequest::OfMigration::kStatus);
+  EXPECT_EQ(parsed("migrate", {"v", "--cancel"}).of_migration, VmRequest::OfMigration::kCancel);
+}
+
 TEST(VmOptionsTest, HelpIsShownForEach) {
   for (const char* const command :
-       {"list", "status", "pause", "resume", "reset", "stop", "balloon", "console", "save"}) {
+       {"list", "status", "pause", "resume", "reset", "stop", "balloon", "console", "save", "migrate"}) {
     const auto help = parse_vm_command(command, {"--help"});
     ASSERT_TRUE(help);
     EXPECT_NE(std::get<std::string>(*help).find(std::string("tandem ") + command), std::string::npos) << command;
@@ -83,6 +101,14 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"ForceOfAnother", "pause", {"v", "--force"}, "The following argument was not expected: --force"},
         Bad{"JsonOfConsole", "console", {"v", "--json"}, "The following argument was not expected: --json"},
         Bad{"TimeOut", "stop", {"v", "--timeout", "-1"}, "--timeout: '-1' is no number of seconds from 0 to 1000000"},
+        Bad{"NoReceiver", "migrate", {"v"}, "the address of a receiver is needed: unix:PATH, tcp:HOST:PORT or fd:N"},
+        Bad{"BadReceiver", "migrate", {"v", "x"}, "'x' is no address: unix:PATH, tcp:HOST:PORT or fd:N is due"},
+        Bad{"Downtime",
+            "migrate",
+            {"v", "fd:3", "--downtime", "0"},
+            "--downtime: '0' is no number of milliseconds from 1 to 1000000"},
+        Bad{"Compression", "migrate", {"v", "fd:3", "--compress", "xz"}, "--compress: 'xz' is not zstd"},
+        Bad{"StatusOfAnother", "migrate", {"v", "fd:3", "--status"}, "--status and --cancel take nothing but the VM"},
         Bad{"Size", "balloon", {"v", "many"}, "'many' is not a size: digits, then K, M, G or nothing"}),
     [](const auto& bad) { return std::string(bad.param.name); });
 

@@ -103,6 +103,15 @@ LABELS = (
         ),
     ),
     Label(
+        "migration",
+        presets=("arm64",),
+        side_by_side=True,
+        testbeds=(
+            Testbed("stock", ("--cpu", "max", "--kernel", "stock"), "-Soak*", guest_kernel="stock"),
+            Testbed("a72", ("--cpu", "cortex-a72", "--kernel", "stock"), "Cpus/*AllOfRam*", guest_kernel="stock"),
+        ),
+    ),
+    Label(
         "kernel",
         presets=("arm64",),
         only_by_name=True,

@@ -87,17 +87,17 @@ LABELS = (
         side_by_side=True,
         testbeds=(
             Testbed("stock", ("--cpu", "max", "--kernel", "stock"), "-Soak*", guest_kernel="stock"),
-            Testbed("stock-16k", ("--kernel", "stock-16k"), "LinuxTest.FourCpus*", guest_kernel="stock-16k"),
+            Testbed("stock-16k", ("--kernel", "stock-16k"), "LinuxGuestTest.FourCpus*", guest_kernel="stock-16k"),
             Testbed(
                 "a72",
                 ("--cpu", "cortex-a72", "--kernel", "stock"),
-                "LinuxTest.FourCpus*:LinuxTest.Reboot*:KernelPageSizeTest.*",
+                "LinuxGuestTest.FourCpus*:LinuxGuestTest.Reboot*:KernelPageSizeTest.*",
                 guest_kernel="stock",
             ),
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
-                "LinuxTest.FourCpus*:LinuxTest.Reboot*:Gic/*",
+                "LinuxGuestTest.FourCpus*:LinuxGuestTest.Reboot*:Gic/*",
                 guest_kernel="stock",
             ),
         ),

@@ -9,9 +9,10 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 
-#include "tests/system/guest_fixture.hpp"
+#include "tests/system/equipped_guest.hpp"
 #include "vmm/control/agent_client.hpp"
 #include "vmm/control/agent_files.hpp"
 #include "vmm/control/agent_program.hpp"
@@ -22,18 +23,13 @@ namespace {
 
 using control::AgentClient;
 
-class GuestAgentTest : public SharedGuestTest {
+class GuestAgentTest : public EquippedGuestTest {
  protected:
-  static void SetUpTestSuite() {
-    ASSERT_EQ(run_on_host({"sh", "-c", "dd if=/dev/zero of=/tmp/agent.img bs=1M count=16 2>/dev/null"}).status, 0);
-    boot({.vcpu_count = 2, .memory = "512M", .options = {"--disk", "/tmp/agent.img"}});
-  }
-
   static AgentClient connect() { return AgentClient::connect(guest().vsock(), std::chrono::seconds(60)).value(); }
-  /// Mounts a file system on the guest's disk.
+  /// Mounts a file system on one of the guest's disks.
   static void mount_disk() {
     const CommandResult mounted =
-        guest().run("grep -q ' /mnt ' /proc/mounts || { mke2fs /dev/vda && mount -t ext4 /dev/vda /mnt; }");
+        guest().run("grep -q ' /mnt ' /proc/mounts || { mke2fs /dev/vdc && mount -t ext4 /dev/vdc /mnt; }");
     ASSERT_EQ(mounted.status, 0) << mounted.output << mounted.errors;
   }
   static void expect_alive() { EXPECT_EQ(guest().agent({"--wait", "300", "ping"}).status, 0); }
@@ -160,17 +156,32 @@ TEST_F(GuestAgentTest, AThousandStreamsAreServedAtOnce) {
   constexpr rlim_t kDescriptors = 4096;
   const rlimit limit{kDescriptors, kDescriptors};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-  std::vector<AgentClient> clients;
-  for (int count = 0; count < 1000; ++count) {
-    auto client = AgentClient::connect(guest().vsock(), std::chrono::seconds(60));
-    ASSERT_TRUE(client) << count << ": " << client.error().message();
-    clients.push_back(std::move(*client));
+  std::vector<std::optional<AgentClient>> clients(1000);
+  // Some at a time: most of the time that a stream takes to come up, both ends wait for each other.
+  std::array<std::string, 8> why;
+  {
+    std::vector<std::jthread> dialers;
+    for (size_t first = 0; first < why.size(); ++first) {
+      dialers.emplace_back([&clients, &why, first] {
+        for (size_t index = first; index < clients.size() && why[first].empty(); index += why.size()) {
+          auto client = AgentClient::connect(guest().vsock(), std::chrono::seconds(60));
+          if (client) {
+            clients[index].emplace(std::move(*client));
+          } else {
+            why[first] = std::to_string(index) + ": " + client.error().message();
+          }
+        }
+      });
+    }
   }
-  for (AgentClient& client : clients) {
-    ASSERT_TRUE(client.request(agent::PingRequest{}));
+  for (const std::string& reason : why) {
+    ASSERT_EQ(reason, "");
   }
-  for (AgentClient& client : clients) {
-    const auto pong = client.reply<agent::PingReply>(agent::Deadline(std::chrono::seconds(300)));
+  for (auto& client : clients) {
+    ASSERT_TRUE(client->request(agent::PingRequest{}));
+  }
+  for (auto& client : clients) {
+    const auto pong = client->reply<agent::PingReply>(agent::Deadline(std::chrono::seconds(300)));
     ASSERT_TRUE(pong) << pong.error().message();
   }
 }
@@ -279,18 +290,6 @@ TEST_F(GuestAgentTest, AnAgentThatIsKilledEndsExecWithOneLineAndComesBack) {
   EXPECT_EQ(result.status, 125);
   EXPECT_EQ(result.errors, "tandem: agent: exec: the connection has ended\n");
   expect_alive();
-}
-
-TEST_F(GuestAgentTest, ARebootStartsTheGuestAgain) {
-  const auto boot_id = [] { return guest().run("cat /proc/sys/kernel/random/boot_id").output; };
-  const std::string before = boot_id();
-  EXPECT_EQ(guest().agent({"reboot"}).status, 0);
-  std::string after;
-  do {
-    expect_alive();
-    after = boot_id();
-  } while (after == before || after.empty());
-  EXPECT_EQ(after.size(), before.size());
 }
 
 class SoakGuestAgentTest : public GuestAgentTest {};

@@ -24,7 +24,7 @@ std::vector<std::string> run_command(const GuestOptions& options, const std::str
       "--cpus",    std::to_string(options.vcpu_count),
       "--memory",  options.memory,
       "--console", "file=" + folder + "/console.log",
-      "--vsock",   folder + "/vsock",
+      "--vsock",   folder + "/vsock,cid=42",
       "--cmdline", kKernelParameters + options.parameters + " tandem.exec=\"sleep 2147483647\""};
   command.insert(command.end(), options.options.begin(), options.options.end());
   return command;
@@ -82,6 +82,12 @@ CommandResult LinuxGuest::run(const std::string& script, std::string_view input)
   return agent({"exec", "--", "sh", "-c", script}, input);
 }
 
+std::string LinuxGuest::new_kernel_messages() {
+  const CommandResult messages = run("dmesg -c");
+  EXPECT_EQ(messages.status, 0) << messages.errors;
+  return messages.output;
+}
+
 std::optional<int> LinuxGuest::power_off() {
   agent({"shutdown"});
   return vmm_.wait(kHangLimit);
@@ -90,36 +96,68 @@ std::optional<int> LinuxGuest::power_off() {
 std::string LinuxGuest::console() const { return contents_of(folder_ + "/console.log"); }
 
 std::string SharedGuestTest::folder_;
+GuestOptions SharedGuestTest::options_;
+std::string SharedGuestTest::suites_;
 std::unique_ptr<LinuxGuest> SharedGuestTest::guest_;
 
+/// Ends the guest that the last suite left.
+class LastGuestEnd : public testing::Environment {
+  void TearDown() override { SharedGuestTest::end(); }
+};
+
+namespace {
+[[maybe_unused]] const auto* const kLastGuestEnd = testing::AddGlobalTestEnvironment(new LastGuestEnd);
+}  // namespace
+
 void SharedGuestTest::boot(const GuestOptions& options) {
+  const std::string suite = testing::UnitTest::GetInstance()->current_test_suite()->name();
+  if (guest_ && options == options_) {
+    suites_ += ", " + suite;
+    return;
+  }
+  end();
   folder_ = fs::temp_directory_path() / "guest-XXXXXX";
   ASSERT_NE(::mkdtemp(folder_.data()), nullptr);
+  ASSERT_EQ(std::system(options.preparation.c_str()), 0) << options.preparation;
+  options_ = options;
+  suites_ = suite;
   guest_ = std::make_unique<LinuxGuest>(options, folder_);
   if (!guest_->wait_for_agent()) {
     keep_logs();
+    return;
   }
+  expect_healthy(guest_->new_kernel_messages());
 }
 
 void SharedGuestTest::SetUp() { ASSERT_NE(guest_, nullptr) << "the guest has not booted"; }
 
 void SharedGuestTest::TearDownTestSuite() {
+  if (guest_ && testing::UnitTest::GetInstance()->current_test_suite()->Failed()) {
+    keep_logs();
+    end();
+  }
+}
+
+void SharedGuestTest::end() {
   if (!guest_) {
     return;
   }
-  EXPECT_EQ(guest_->power_off(), 0) << guest_->vmm().errors();
+  SCOPED_TRACE("the guest of " + suites_);
+  const std::optional<int> status = guest_->power_off();
+  EXPECT_EQ(status, 0) << guest_->vmm().errors();
   expect_healthy(guest_->console());
-  if (testing::UnitTest::GetInstance()->current_test_suite()->Failed()) {
+  if (status != 0) {
     keep_logs();
   }
   guest_.reset();
   fs::remove_all(folder_);
+  EXPECT_EQ(std::system(options_.removal.c_str()), 0) << options_.removal;
 }
 
 void SharedGuestTest::keep_logs() {
   const char* const place = std::getenv("TANDEM_TEST_LOGS");
-  const std::string name = (place == nullptr ? testing::TempDir() : std::string(place) + '/') +
-                           testing::UnitTest::GetInstance()->current_test_suite()->name();
+  const std::string name =
+      (place == nullptr ? testing::TempDir() : std::string(place) + '/') + suites_.substr(0, suites_.find(','));
   std::ofstream(name + ".console.log") << guest_->console();
   std::ofstream(name + ".vmm.log") << guest_->vmm().errors();
   std::cerr << "the guest's console and the VMM's log: " << name << ".{console,vmm}.log\n";

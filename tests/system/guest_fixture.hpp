@@ -22,6 +22,10 @@ struct GuestOptions {
   std::string memory = "256M";
   std::string parameters = {};            ///< More words of the kernel command line.
   std::vector<std::string> options = {};  ///< More options of `tandem run`.
+  std::string preparation = "true";       ///< What a shell of the host does before the guest starts.
+  std::string removal = "true";           ///< What it does when the guest has ended.
+
+  bool operator==(const GuestOptions&) const = default;
 };
 
 /// How a command ended.
@@ -62,6 +66,8 @@ class LinuxGuest {
   CommandResult agent(const std::vector<std::string>& arguments, std::string_view input = {});
   /// Runs a shell script in the guest.
   CommandResult run(const std::string& script, std::string_view input = {});
+  /// What its kernel has logged since the call before, also what its console does not show.
+  std::string new_kernel_messages();
 
   /// Makes the guest power off, and waits for the end of the VM. @return its exit status.
   std::optional<int> power_off();
@@ -75,8 +81,9 @@ class LinuxGuest {
   ChildProcess vmm_;
 };
 
-/// Tests that share one guest: it boots before the first, and has to be healthy, and power off well, after the last.
-/// If one failed, its console and the VMM's log are kept, and their place is printed.
+/// Tests that share one guest: one boots before the first test of a suite, unless the suite before has left one with the same
+/// options and no failure. It has to boot without complaints and, after its last suite, be healthy and power off well.
+/// If a test failed, its console and the VMM's log are kept, and their place is printed.
 class SharedGuestTest : public testing::Test {
  protected:
   static void boot(const GuestOptions& options);
@@ -87,8 +94,12 @@ class SharedGuestTest : public testing::Test {
   static const std::string& folder() { return folder_; }
 
  private:
+  friend class LastGuestEnd;
+  static void end();
   static void keep_logs();
   static std::string folder_;
+  static GuestOptions options_;
+  static std::string suites_;
   static std::unique_ptr<LinuxGuest> guest_;
 };
 

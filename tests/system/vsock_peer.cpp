@@ -4,6 +4,7 @@
 //   vsock_peer exchange PORT COUNT BYTES  opens COUNT streams to the host, and exchanges BYTES on each
 //   vsock_peer refuse PORT                connects to a port of the host that nobody serves
 #include <sys/socket.h>
+#include <sys/time.h>
 // After the socket header, whose types it uses:
 #include <linux/vm_sockets.h>
 
@@ -19,6 +20,9 @@
 namespace {
 
 using tandem::UniqueFd;
+
+/// The kernel's default is 2 s, which a busy host can take.
+constexpr time_t kConnectSeconds = 300;
 
 sockaddr_vm address_of(unsigned cid, unsigned port) {
   sockaddr_vm address{};
@@ -45,8 +49,12 @@ std::string listen_and_echo(unsigned port, size_t count) {
 std::string connect_and_exchange(unsigned port, size_t count, uint64_t size_bytes) {
   std::vector<UniqueFd> streams;
   const sockaddr_vm address = address_of(VMADDR_CID_HOST, port);
+  const timeval patience{.tv_sec = kConnectSeconds, .tv_usec = 0};
   while (streams.size() < count) {
     streams.push_back(vsock());
+    if (::setsockopt(streams.back().get(), AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &patience, sizeof patience) != 0) {
+      return std::string("setsockopt: ") + std::strerror(errno);
+    }
     if (::connect(streams.back().get(), generic(address), sizeof address) != 0) {
       return "connect " + std::to_string(streams.size()) + ": " + std::strerror(errno);
     }

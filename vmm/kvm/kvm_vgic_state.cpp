@@ -213,7 +213,11 @@ Result<void> KvmVgic::restore(const StateRecord& record) {
       }
       reg.value = value.mapped() & step.restored_bits;
     }
-    if (reg.group == KVM_DEV_ARM_VGIC_GRP_ITS_REGS && reg.attr == kGitsCtlr) {
+    const bool is_its = reg.group == KVM_DEV_ARM_VGIC_GRP_ITS_REGS;
+    if (is_its && reg.attr == kGitsCbaser && reg.value == 0) {
+      continue;  // as after a reset; written, 0 would read as what KVM makes of it
+    }
+    if (is_its && reg.attr == kGitsCtlr) {
       TANDEM_TRY(control(its_fd_.get(), KVM_DEV_ARM_ITS_RESTORE_TABLES, "(restore ITS tables)"));
     }
     TANDEM_TRY(with_context(write(reg), fmt::format("saved value {:#x}", reg.value)));

@@ -72,7 +72,7 @@ TEST_P(PayloadMigrationTest, AGuestThatWritesTooFastIsSlowedDown) {
 TEST_P(PayloadMigrationTest, ACancelledMigrationLeavesTheGuestAsItWas) {
   MovingGuest guest = writer();
   ASSERT_TRUE(guest.process().wait_for("ROUND")) << guest.process().errors();
-  const auto receiver = guest.start_receiver({"--console", "none"});
+  const auto receiver = guest.start_receiver({"--name", "other", "--console", "none"});
   ChildProcess migration({"tandem", "migrate", guest.name(), guest.address(), "--downtime", "1"});
   CommandResult cancelled;
   do {

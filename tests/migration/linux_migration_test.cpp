@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/harness/capabilities.hpp"
 #include "tests/migration/moving_guest.hpp"
 
 namespace tandem::tests {
@@ -24,14 +25,15 @@ class LinuxMigrationTest : public testing::Test {
     // Copies of its own: these files are to be gone once it has moved.
     fs::copy_file(variable("TANDEM_GUEST_KERNEL"), folder_ + "/kernel");
     fs::copy_file(variable("TANDEM_GUEST_INITRAMFS"), folder_ + "/initramfs");
-    guest_.emplace(std::vector<std::string>{"tandem", "run", "--kernel", folder_ + "/kernel", "--initrd",
-                                            folder_ + "/initramfs", "--cpus", "2", "--memory", "128M", "--disk",
-                                            folder_ + "/disk,id=data", "--vsock", vsock(0), "--console", "stdio",
-                                            "--cmdline", kKernelParameters + "tandem.exec=\"sleep 2147483647\""},
-                   folder_, [this](unsigned move) {
-                     return std::vector<std::string>{
-                         "--disk", "data=" + folder_ + "/disk", "--vsock", vsock(move), "--console", "stdio"};
-                   });
+    guest_.emplace(
+        std::vector<std::string>{"tandem", "run", "--kernel", folder_ + "/kernel", "--initrd", folder_ + "/initramfs",
+                                 "--cpus", "2", "--memory", std::to_string(guest_kernel().least_memory_mib) + "M",
+                                 "--disk", folder_ + "/disk,id=data", "--vsock", vsock(0), "--console", "stdio",
+                                 "--cmdline", kKernelParameters + "tandem.exec=\"sleep 2147483647\""},
+        folder_, [this](unsigned move) {
+          return std::vector<std::string>{"--disk", "data=" + folder_ + "/disk", "--vsock", vsock(move), "--console",
+                                          "stdio"};
+        });
     ASSERT_TRUE(wait_for_agent());
   }
   void TearDown() override { fs::remove_all(folder_); }

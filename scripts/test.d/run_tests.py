@@ -23,6 +23,7 @@ from pathlib import Path
 import ctest_list
 import gtest_results
 from tally import Tally
+from turns import Turns
 
 TOP = Path(__file__).resolve().parent.parent.parent
 RESULTS = TOP / "build/results"
@@ -34,22 +35,31 @@ class Testbed:
 
     `guest_kernel` is the one that Linux guests boot (see scripts/images), if the label has any. A testbed that is
     `complete` lacks, where it is emulated, nothing in tests/harness/capabilities.cpp that a selected case may need: a
-    skip is a failure.
+    skip is a failure. The cases that `alone` selects look at how CPUs are shared: they run last, and while no other
+    testbed runs any.
     """
 
     name: str
     options: tuple
     filter: str = "*"
+    alone: str = ""
     guest_kernel: str = ""
     timeout_s: int = 3600
     complete: bool = False
+
+    def parts(self):
+        """The filter of each part of the cases: first those that may run beside others."""
+        if not self.alone:
+            return {"": self.filter}
+        selected, _, left_out = self.filter.partition("-")
+        return {"": f"{selected}-{left_out}:{self.alone}", ".alone": f"{self.alone}-{left_out}"}
 
 
 @dataclass(frozen=True)
 class Label:
     """What `scripts/test NAME` runs. Scripts are patterns of paths from the top of the tree.
 
-    Testbeds and scripts run one after the other, or, where none looks at how CPUs are shared, `side_by_side`.
+    Testbeds and scripts run one after the other, or, but for what has to be `alone`, `side_by_side`.
     """
 
     name: str
@@ -62,6 +72,9 @@ class Label:
     presets: tuple = field(default=())
 
 
+# Suites of `guest` that hold what a guest or a BPF program sees of preempted threads against what the host does.
+SHARING_OF_CPUS = "Bpf*:PvTest.*:PvCountTest.*"
+
 LABELS = (
     Label("check", side_by_side=True, scripts=("scripts/check_*", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",)),
@@ -71,13 +84,20 @@ LABELS = (
     Label(
         "guest",
         presets=("arm64",),
+        side_by_side=True,
         testbeds=(
-            Testbed("max", ("--cpu", "max", "--kernel", "stock"), "-Soak*", complete=True),
-            Testbed("a72", ("--cpu", "cortex-a72", "--kernel", "stock"), "-Soak*:ConsoleTest.*:*FiftyResets*"),
+            Testbed("max", ("--cpu", "max", "--kernel", "stock"), "-Soak*", SHARING_OF_CPUS, complete=True),
+            Testbed(
+                "a72",
+                ("--cpu", "cortex-a72", "--kernel", "stock"),
+                "-Soak*:ConsoleTest.*:*FiftyResets*",
+                SHARING_OF_CPUS,
+            ),
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
                 "-Soak*:ConsoleTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:PvCount*",
+                SHARING_OF_CPUS,
             ),
         ),
     ),
@@ -179,7 +199,7 @@ def guest_environment(testbed):
     return images | {"TANDEM_GUEST": testbed.guest_kernel}
 
 
-def run_in_testbed(label, testbed):
+def run_in_testbed(label, testbed, turns):
     """Runs the label's tests of build/arm64 in one testbed, one after the other."""
     labels = label.tests_of or (label.name,)
     tests = [test for name in labels for test in ctest_list.read(TOP / "build/arm64", name)]
@@ -187,16 +207,20 @@ def run_in_testbed(label, testbed):
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     tally = Tally()
-    script = "".join(_shell_lines(test, results, testbed) for test in tests)
+    parts = ["".join(_shell_lines(test, results, part, selected) for test in tests) for part, selected in testbed.parts().items()]
     command = [TOP / "scripts/testbed", *testbed.options, "--timeout", str(testbed.timeout_s)]
-    command += ["--log", results / "machine.log", "--", "sh", "-c", script]
+    command += ["--log", results / "machine.log", "--", "sh", "-c", ASK_FOR_TURN.join(parts)]
     environment = os.environ | guest_environment(testbed)
-    statuses = _stream(command, environment, testbed.name, results / "output.log") if tests else {}
-    for test in tests:
-        status = statuses.get(test.name)
-        ended = f"exit status {status}" if status else "the testbed ended before the test did"
-        gtest_results.count(tally, f"{test.name} [{testbed.name}]", results, status == "0", ended, test.name,
-                            filtered=testbed.filter != Testbed.filter)
+    statuses = {}
+    if tests:
+        with turns.beside_others() as turn:
+            statuses = _stream(command, environment, testbed.name, results / "output.log", turn)
+    for part in testbed.parts():
+        for test in tests:
+            status = statuses.get(test.name + part)
+            ended = f"exit status {status}" if status else "the testbed ended before the test did"
+            gtest_results.count(tally, f"{test.name} [{testbed.name}]", results, status == "0", ended, test.name + part,
+                                filtered=testbed.filter != Testbed.filter)
     if not tally.ran():
         tally.fail(f"{label.name} [{testbed.name}]", f"no test case is selected by {testbed.filter}")
     if testbed.complete and is_emulated():
@@ -204,24 +228,34 @@ def run_in_testbed(label, testbed):
     return tally
 
 
-def _shell_lines(test, results, testbed):
-    output = shlex.quote(f"xml:{results}/{gtest_results.file_name(test.name)}")
+# What a testbed does between its parts: it asks, and goes on when a line comes.
+ASK_FOR_TURN = "echo; echo '@turn'; read -r turn\n"
+
+
+def _shell_lines(test, results, part, selected):
+    output = shlex.quote(f"xml:{results}/{gtest_results.file_name(test.name + part)}")
     words = " ".join(shlex.quote(word) for word in test.command)
-    environment = f"TANDEM_REQUIRE_KVM=1 GTEST_FILTER={shlex.quote(testbed.filter)} GTEST_OUTPUT={output}"
+    environment = f"TANDEM_REQUIRE_KVM=1 GTEST_FILTER={shlex.quote(selected)} GTEST_OUTPUT={output}"
     environment += f" TANDEM_TEST_LOGS={shlex.quote(str(results))}"
-    return f"{environment} timeout -k 10 {test.timeout_s} {words} 2>&1; status=$?; echo; echo '@end' {test.name} $status\n"
+    run = f"{environment} timeout -k 10 {test.timeout_s} {words} </dev/null 2>&1"
+    return f"{run}; status=$?; echo; echo '@end' {test.name}{part} $status\n"
 
 
-def _stream(command, environment, name, log_path):
+def _stream(command, environment, name, log_path, turn):
     """Runs the command, passes on what tells of progress, and returns each test's exit status."""
     statuses = {}
+    pipe = subprocess.PIPE
     with open(log_path, "w", encoding="utf-8") as log:
-        with subprocess.Popen(command, cwd=TOP, env=environment, stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        with subprocess.Popen(command, cwd=TOP, env=environment, stdin=pipe, stdout=pipe, text=True, errors="replace") as process:
             for line in process.stdout:
                 log.write(line)
                 if line.startswith("@end "):
                     _, test, status = line.split()
                     statuses[test] = status
+                elif line == "@turn\n":
+                    turn.wait_until_alone()
+                    process.stdin.write("go\n")
+                    process.stdin.flush()
                 elif gtest_results.tells_progress(line):
                     show(f"{name}: {line.rstrip()}")
         if process.returncode != 0:
@@ -252,14 +286,22 @@ def run_script(path):
     return tally
 
 
+def places(label):
+    """How many testbeds or scripts of the label run at once: one that waits for its turn takes a place and no CPU."""
+    if not label.side_by_side:
+        return 1
+    return max(os.cpu_count(), sum(bool(testbed.alone) for testbed in label.testbeds))
+
+
 def run_label(label):
     started = time.monotonic()
     show(f"--- {label.name}")
     tally = Tally()
     if label.native:
         tally.add(run_native(label))
-    with ThreadPoolExecutor(os.cpu_count() if label.side_by_side else 1) as pool:
-        of_testbeds = pool.map(lambda testbed: run_in_testbed(label, testbed), label.testbeds)
+    turns = Turns()
+    with ThreadPoolExecutor(places(label)) as pool:
+        of_testbeds = pool.map(lambda testbed: run_in_testbed(label, testbed, turns), label.testbeds)
         paths = [Path(path) for pattern in label.scripts for path in sorted(glob.glob(str(TOP / pattern)))]
         for one in (*of_testbeds, *pool.map(run_script, paths)):
             tally.add(one)

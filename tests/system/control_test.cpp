@@ -5,33 +5,27 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/harness/vmm_threads.hpp"
-#include "tests/system/guest_fixture.hpp"
+#include "tests/system/equipped_guest.hpp"
 
 namespace tandem::tests {
 namespace {
 
 using nlohmann::json;
 
-constexpr const char* kName = "control";
-
-/// `tandem COMMAND control WORDS…`
-CommandResult tandem(std::string command, const std::vector<std::string>& words = {}) {
-  std::vector<std::string> all{"tandem", std::move(command), kName};
-  all.insert(all.end(), words.begin(), words.end());
-  return run_on_host(all);
-}
-
-json status() { return json::parse(tandem("status", {"--json"}).output, nullptr, false); }
-
-class LinuxControlTest : public SharedGuestTest {
+class LinuxControlTest : public EquippedGuestTest {
  protected:
-  static void SetUpTestSuite() { boot({.vcpu_count = 2, .memory = "512M", .options = {"--name", kName, "--balloon"}}); }
+  /// `tandem COMMAND NAME WORDS…`
+  static CommandResult tandem(std::string command, const std::vector<std::string>& words = {}) {
+    std::vector<std::string> all{"tandem", std::move(command), kName};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_on_host(all);
+  }
+  static json status() { return json::parse(tandem("status", {"--json"}).output, nullptr, false); }
   /// The guest's monotonic clock.
   static double guest_seconds() {
     const CommandResult uptime = guest().run("cut -d' ' -f1 /proc/uptime");
@@ -152,13 +146,6 @@ TEST_F(LinuxControlTest, AResetBootsAgain) {
   ASSERT_TRUE(guest().wait_for_agent());
   EXPECT_EQ(guest().run("ls /tmp/first-boot").status, 1) << "it is another boot";
   EXPECT_EQ(status()["reset_count"], before + 1);
-}
-
-// The last one: the guest is gone afterwards.
-TEST_F(LinuxControlTest, StopPowersItOff) {
-  expect_done(tandem("stop", {"--timeout", std::to_string(kHangLimit.count())}));
-  EXPECT_EQ(guest().vmm().wait(kHangLimit), 0) << guest().vmm().errors();
-  EXPECT_FALSE(std::filesystem::exists(guest().vsock()));
 }
 
 }  // namespace

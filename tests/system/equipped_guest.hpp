@@ -9,6 +9,7 @@ namespace tandem::tests {
 class EquippedGuestTest : public SharedGuestTest {
  protected:
   static constexpr unsigned kVcpus = 4;
+  static constexpr const char* kName = "equipped";                        ///< For `tandem status` and its like.
   static constexpr const char* kDisk = "/tmp/equipped.img";               ///< 32 MiB, /dev/vda in the guest.
   static constexpr const char* kReadOnlyDisk = "/tmp/equipped-ro.img";    ///< Zeros, /dev/vdb.
   static constexpr const char* kFileSystemDisk = "/tmp/equipped-fs.img";  ///< For one file system, /dev/vdc.
@@ -19,8 +20,9 @@ class EquippedGuestTest : public SharedGuestTest {
     const std::string disks = std::string(kDisk) + " " + kReadOnlyDisk + " " + kFileSystemDisk;
     boot({.vcpu_count = kVcpus,
           .memory = "512M",
-          .options = {"--disk", kDisk, "--disk", std::string(kReadOnlyDisk) + ",ro", "--disk", kFileSystemDisk, "--net",
-                      "tap=equipped0", "--balloon", "--hvc", std::string("file=") + kSecondConsole},
+          .options = {"--name", kName, "--disk", kDisk, "--disk", std::string(kReadOnlyDisk) + ",ro", "--disk",
+                      kFileSystemDisk, "--net", "tap=equipped0", "--balloon", "--hvc",
+                      std::string("file=") + kSecondConsole},
           .preparation = "set -e; for disk in " + disks +
                          "; do dd if=/dev/zero of=$disk bs=1M count=32 2>/dev/null; done;"
                          " tunctl -t equipped0 >/dev/null; ip addr add " +

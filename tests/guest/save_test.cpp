@@ -2,6 +2,7 @@
 // A VM that is saved and goes on: all that a CPU holds is the same afterwards, and what cannot go on is refused.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,6 +79,13 @@ class SaveTest : public testing::Test {
     const GuestReport report = parse_report(vm_->output());
     EXPECT_EQ(report.exit, 0) << transcript();
     EXPECT_TRUE(report.failures.empty()) << transcript();
+  }
+
+  /// How much of the disk a file takes [512 bytes].
+  [[nodiscard]] long blocks_of(const std::string& file) const {
+    struct stat status{};
+    EXPECT_EQ(::stat(path(file).c_str(), &status), 0) << path(file);
+    return status.st_blocks;
   }
 
   std::string transcript() { return "console:\n" + vm_->output() + "\nstderr:\n" + vm_->errors(); }
@@ -174,6 +182,57 @@ TEST_F(SaveTest, MemoryThatIsCutOffEndsTheMachineByOneLine) {
   EXPECT_EQ(vm_->wait(), 1) << transcript();
   EXPECT_EQ(std::ranges::count(vm_->errors(), '\n'), 1) << vm_->errors();
   EXPECT_NE(vm_->errors().find(path("saved") + "/ram"), std::string::npos) << vm_->errors();
+}
+
+/// A guest that finds each page which a difference has missed, or has from another moment.
+class DifferenceTest : public SaveTest {
+ protected:
+  /// Until each page has been written again.
+  void wait_for_rounds() {
+    rounds_at_ = vm_->output().size();
+    for (unsigned line = 0; line < 2; ++line) {
+      const auto place = vm_->wait_for("ROUND ", rounds_at_);
+      ASSERT_TRUE(place) << transcript();
+      rounds_at_ = *place + 1;
+    }
+  }
+  void save_difference(const std::string& name, const std::string& base) {
+    ASSERT_NO_FATAL_FAILURE(wait_for_rounds());
+    ASSERT_EQ(tandem({"save", name_, path(name), "--diff", path(base)}), 0) << said_;
+  }
+  void restore_and_look(const std::string& name, std::vector<std::string> options = {}) {
+    vm_.reset();
+    restore(name, std::move(options));
+    ASSERT_NO_FATAL_FAILURE(wait_for_rounds());
+    expect_all_as_it_was();
+  }
+
+ private:
+  size_t rounds_at_ = 0;
+};
+
+TEST_F(DifferenceTest, EachSnapshotOfAChainGoesOnFromItsOwnMoment) {
+  vm_.emplace(
+      run_command({.payload = "ram_writer", .cmdline = "pages=512", .vcpu_count = 2, .options = {"--name", name_}}));
+  ASSERT_NO_FATAL_FAILURE(wait_for_rounds());
+  ASSERT_EQ(tandem({"save", name_, path("full")}), 0) << said_;
+  ASSERT_NO_FATAL_FAILURE(save_difference("one", "full"));
+  EXPECT_EQ(tandem({"save", name_, path("two"), "--diff", path("full")}), 1);
+  EXPECT_NE(said_.find("last saved in, or restored from, " + path("one")), std::string::npos) << said_;
+  EXPECT_EQ(tandem({"save", name_, path("full"), "--replace", "--diff", path("one")}), 1);
+  EXPECT_NE(said_.find("a difference needs them to stay"), std::string::npos) << said_;
+  ASSERT_NO_FATAL_FAILURE(save_difference("two", "one"));
+  vm_.reset();
+  restore("two");
+  ASSERT_NO_FATAL_FAILURE(save_difference("three", "two"));
+  EXPECT_LT(blocks_of("three/ram"), blocks_of("full/ram"));
+  restore_and_look("three");
+  restore_and_look("three", {"--eager"});
+  restore_and_look("one");
+  restore_and_look("full");
+  fs::rename(path("two"), path("elsewhere"));
+  EXPECT_EQ(tandem({"restore", path("three")}), 1);
+  EXPECT_NE(said_.find("three: base: "), std::string::npos) << said_;
 }
 
 TEST_F(SaveTest, WhatCannotGoOnHereIsRefusedAndNamed) {

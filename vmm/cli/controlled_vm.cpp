@@ -8,12 +8,13 @@
 
 namespace tandem::cli {
 
-Result<std::unique_ptr<ControlledVm>> ControlledVm::create(Machine& machine, const control::VmRegistration& place) {
+Result<std::unique_ptr<ControlledVm>> ControlledVm::create(Machine& machine, const control::VmRegistration& place,
+                                                           migration::DifferenceBase& base) {
   std::unique_ptr<ControlledVm> vm(new ControlledVm(machine));
   EventLoop& loop = machine.control_loop();
   vm->jobs_ = TANDEM_TRY(control::JobRunner::create(loop));
   auto commands = control::machine_commands(*vm, *vm->jobs_);
-  commands.push_back(save_command(machine));
+  commands.push_back(save_command(machine, base));
   commands.push_back(migrate_command(machine));
   vm->server_ =
       TANDEM_TRY(control::ControlServer::create(loop, TANDEM_TRY(place.listen()), *vm->jobs_, std::move(commands)));

@@ -9,6 +9,7 @@
 #include "vmm/control/job_runner.hpp"
 #include "vmm/control/vm_registry.hpp"
 #include "vmm/machine/machine.hpp"
+#include "vmm/migration/difference_base.hpp"
 
 namespace tandem::cli {
 
@@ -16,8 +17,10 @@ namespace tandem::cli {
 class ControlledVm final : public control::ControlledMachine {
  public:
   /// Serves the control socket on the machine's control loop, once that runs.
-  /// @pre `machine` and `place` outlive it.
-  static Result<std::unique_ptr<ControlledVm>> create(Machine& machine, const control::VmRegistration& place);
+  /// @param base  what differences are taken to when the machine is saved.
+  /// @pre `machine`, `place` and `base` outlive it.
+  static Result<std::unique_ptr<ControlledVm>> create(Machine& machine, const control::VmRegistration& place,
+                                                      migration::DifferenceBase& base);
   ControlledVm(const ControlledVm&) = delete;
   ControlledVm& operator=(const ControlledVm&) = delete;
   ~ControlledVm() override = default;

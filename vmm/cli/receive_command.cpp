@@ -64,7 +64,9 @@ Result<MachineEnd> receive_and_run(const ReceiveRequest& request) {
     return MachineEnd{MachineEnd::Kind::kHandedOver, {}};
   }
   Machine& machine = arrived->machine();
-  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(machine, arrived->place()), "control socket"));
+  migration::DifferenceBase base(machine.write_log());
+  const auto controlled =
+      TANDEM_TRY(with_context(ControlledVm::create(machine, arrived->place(), base), "control socket"));
   MachineEnd end = machine.run(arrived->start());
   controlled->finish();
   return end;

@@ -55,13 +55,18 @@ Result<std::unique_ptr<Machine>> make_machine(const Snapshot& snapshot, MachineS
                                      .ram_file = eager ? std::string() : snapshot.ram_files().back().file().label()});
 }
 
-Result<std::unique_ptr<Machine>> restore_machine(const Snapshot& snapshot, MachineSpec spec,
-                                                 const RestoreRequest& request) {
-  auto machine = TANDEM_TRY(make_machine(snapshot, std::move(spec), request.eager));
-  TANDEM_TRY(machine->restore(
-      snapshot.state(), {.clock = request.freeze_clock ? RestoreChoices::Clock::kFreeze : RestoreChoices::Clock::kWall,
-                         .identity = RestoreChoices::Identity::kCopy}));
-  return machine;
+/// Notes what is written to RAM from now on. Without that the machine can still be saved as a whole.
+void start_base(migration::DifferenceBase& base, const Snapshot& snapshot) {
+  if (const auto started = base.start(snapshot); !started) {
+    log::warn("restore: no difference to {} can be saved: {}", snapshot.chain().front().path(),
+              started.error().message());
+  }
+}
+
+Result<void> restore_state(Machine& machine, const Snapshot& snapshot, const RestoreRequest& request) {
+  return machine.restore(snapshot.state(),
+                         {.clock = request.freeze_clock ? RestoreChoices::Clock::kFreeze : RestoreChoices::Clock::kWall,
+                          .identity = RestoreChoices::Identity::kCopy});
 }
 
 /// Restores the machine and runs it under its name. All that it held is given back on return, the terminal included.
@@ -71,9 +76,12 @@ Result<MachineEnd> restore_and_run(const RestoreRequest& request) {
   MachineSpec spec = TANDEM_TRY(with_context(read_spec(*snapshot, request.names), request.directory));
   const auto place = TANDEM_TRY(
       with_context(control::VmRegistration::claim(control::runtime_directory(), spec.name), "control socket"));
-  const auto machine = TANDEM_TRY(restore_machine(*snapshot, std::move(spec), request));
+  const auto machine = TANDEM_TRY(make_machine(*snapshot, std::move(spec), request.eager));
+  migration::DifferenceBase base(machine->write_log());
+  start_base(base, *snapshot);
+  TANDEM_TRY(restore_state(*machine, *snapshot, request));
   snapshot.reset();  // the machine has what it needs of it open
-  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place), "control socket"));
+  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place, base), "control socket"));
   MachineEnd end = machine->run(request.paused ? Machine::Start::kPaused : Machine::Start::kRunning);
   controlled->finish();
   return end;

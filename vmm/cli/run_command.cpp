@@ -53,7 +53,8 @@ Result<MachineEnd> build_and_run(const RunRequest& request) {
   const auto place = TANDEM_TRY(
       with_context(control::VmRegistration::claim(control::runtime_directory(), request.spec.name), "control socket"));
   const auto machine = TANDEM_TRY(build(request));
-  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place), "control socket"));
+  migration::DifferenceBase base(machine->write_log());
+  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place, base), "control socket"));
   MachineEnd end = machine->run(request.paused ? Machine::Start::kPaused : Machine::Start::kRunning);
   controlled->finish();
   return end;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/cli/save_job.hpp"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,13 +15,18 @@ namespace {
 using control::Job;
 using control::JobContext;
 using control::Json;
+using migration::DifferenceBase;
+using migration::Snapshot;
 using migration::SnapshotWriter;
 
 /// What the arguments of the command ask for.
 struct SaveOrder {
   std::string directory;
   migration::Replace replace = migration::Replace::kNo;
+  std::string base;  ///< Of the difference; empty: the snapshot is to be a full one.
   bool stop = false;
+
+  [[nodiscard]] bool has_base() const { return !base.empty(); }
 };
 
 /// Passes on how far the work is, and ends it when the job is cancelled.
@@ -63,11 +69,20 @@ class Hold {
   Machine* machine_;
 };
 
+Result<void> require_absolute(const std::string& path) {
+  if (!path.starts_with('/') || path.find('\0') != std::string::npos) {
+    return fail(Errc::kInvalidArgument, "an absolute path is needed");
+  }
+  return {};
+}
+
 Result<SaveOrder> read_order(const Json& arguments) {
   SaveOrder order;
   for (const auto& [key, value] : arguments.items()) {
     if (key == "directory" && value.is_string()) {
       order.directory = value.get<std::string>();
+    } else if (key == "base" && value.is_string()) {
+      order.base = value.get<std::string>();
     } else if (key == "replace" && value.is_boolean()) {
       order.replace = value.get<bool>() ? migration::Replace::kYes : migration::Replace::kNo;
     } else if (key == "stop" && value.is_boolean()) {
@@ -76,51 +91,78 @@ Result<SaveOrder> read_order(const Json& arguments) {
       return fail(Errc::kInvalidArgument, "{}: is no argument of save, or of another type", key);
     }
   }
-  if (!order.directory.starts_with('/') || order.directory.find('\0') != std::string::npos) {
-    return fail(Errc::kInvalidArgument, "directory: an absolute path is needed");
+  TANDEM_TRY(with_context(require_absolute(order.directory), "directory"));
+  if (order.has_base()) {
+    TANDEM_TRY(with_context(require_absolute(order.base), "base"));
   }
   return order;
 }
 
-/// The machine stands still when this returns, unless it is released before.
-Result<void> write_machine(Machine& machine, SnapshotWriter& writer, ProgressSink& progress) {
-  const MachineState state = TANDEM_TRY(machine.on_control_thread([&machine] { return machine.save_state(); }));
-  TANDEM_TRY(writer.put_state(state));
-  return writer.put_ram(machine.ram(), nullptr, progress);
+/// The snapshot that a difference is to be taken to.
+Result<std::optional<Snapshot>> open_base(const SaveOrder& order, const DifferenceBase& base) {
+  if (!order.has_base()) {
+    return std::nullopt;
+  }
+  auto snapshot = TANDEM_TRY(Snapshot::open(order.base));
+  TANDEM_TRY(base.require(snapshot));
+  return snapshot;
 }
 
-Result<Json> save(Machine& machine, const SaveOrder& order, JobContext& job) {
+/// Writes what is of the machine at one moment. It stands still when this returns, unless it is released before.
+Result<void> write_machine(Machine& machine, DifferenceBase& base, const SaveOrder& order, SnapshotWriter& writer,
+                           ProgressSink& progress) {
+  const MachineState state = TANDEM_TRY(machine.on_control_thread([&machine] { return machine.save_state(); }));
+  if (order.has_base() || !order.stop) {
+    TANDEM_TRY(base.collect());
+  }
+  TANDEM_TRY(writer.put_state(state));
+  return writer.put_ram(machine.ram(), order.has_base() ? &base.changes() : nullptr, progress);
+}
+
+Result<void> write_snapshot(Machine& machine, DifferenceBase& base, const SaveOrder& order, JobContext& job) {
   JobProgressSink progress(job);
-  auto writer = TANDEM_TRY(SnapshotWriter::create({.directory = order.directory, .replace = order.replace}));
+  const auto base_snapshot = TANDEM_TRY(open_base(order, base));
+  auto writer = TANDEM_TRY(SnapshotWriter::create(
+      {.directory = order.directory, .replace = order.replace, .base = base_snapshot ? &*base_snapshot : nullptr}));
   TANDEM_TRY(writer.put_spec(to_json(machine.spec())));
   for (const auto& [role, image] : machine.boot_images()) {
     TANDEM_TRY(writer.put_image(role, *image));
   }
   Hold hold = TANDEM_TRY(Hold::create(machine));
-  TANDEM_TRY(write_machine(machine, writer, progress));
+  TANDEM_TRY(write_machine(machine, base, order, writer, progress));
   if (!order.stop) {
     TANDEM_TRY(hold.release());  // the guest need not wait for the disk
   }
-  TANDEM_TRY(writer.commit());
-  if (order.stop) {
-    TANDEM_TRY(machine.on_control_thread([&] {
-      machine.end(MachineEnd::Kind::kHandedOver, "saved in " + order.directory);
-      return Result<void>();
-    }));
-    hold.forget();
+  const Checksum identity = TANDEM_TRY(writer.commit());
+  if (!order.stop) {
+    base.accept(identity, order.directory);
+    return {};
+  }
+  TANDEM_TRY(machine.on_control_thread([&] {
+    machine.end(MachineEnd::Kind::kHandedOver, "saved in " + order.directory);
+    return Result<void>();
+  }));
+  hold.forget();
+  return {};
+}
+
+Result<Json> save(Machine& machine, DifferenceBase& base, const SaveOrder& order, JobContext& job) {
+  if (auto written = write_snapshot(machine, base, order, job); !written) {
+    base.discard();
+    return std::unexpected(std::move(written).error());
   }
   return Json{{"directory", order.directory}};
 }
 
 }  // namespace
 
-control::ControlCommand save_command(Machine& machine) {
-  return {.name = "save", .start = [&machine](const Json& arguments) -> Result<control::CommandOutcome> {
+control::ControlCommand save_command(Machine& machine, DifferenceBase& base) {
+  return {.name = "save", .start = [&machine, &base](const Json& arguments) -> Result<control::CommandOutcome> {
             SaveOrder order = TANDEM_TRY(read_order(arguments));
-            return Job{
-                .command = "save",
-                .work = [&machine, order = std::move(order)](JobContext& job) { return save(machine, order, job); },
-                .when_alone = Job::WhenAlone::kIsCancelled};
+            return Job{.command = "save",
+                       .work = [&machine, &base,
+                                order = std::move(order)](JobContext& job) { return save(machine, base, order, job); },
+                       .when_alone = Job::WhenAlone::kIsCancelled};
           }};
 }
 

@@ -101,19 +101,28 @@ void wait_until_gone(const std::string& name) {
   }
 }
 
+/// The path for the VM's process, which is somewhere else.
+Result<std::string> absolute(const std::string& path) {
+  std::error_code error;
+  const auto found = std::filesystem::absolute(path, error);
+  if (error) {
+    return std::unexpected(Error::from_errno(path, error.value()));
+  }
+  return found.string();
+}
+
 Result<void> save(const VmRequest& request) {
   ControlClient client = TANDEM_TRY(connect(request));
-  std::error_code error;
-  const auto directory = std::filesystem::absolute(request.directory, error);  // the VM's process is somewhere else
-  if (error) {
-    return std::unexpected(Error::from_errno(request.directory, error.value()));
+  Json arguments{
+      {"directory", TANDEM_TRY(absolute(request.directory))}, {"replace", request.replace}, {"stop", request.stop}};
+  if (!request.base.empty()) {
+    arguments["base"] = TANDEM_TRY(absolute(request.base));
   }
   ProgressBar bar;
   const auto show_progress = [&bar](const control::JobProgress& progress) {
     [[maybe_unused]] const auto shown =
         bar.report({.phase = progress.phase, .done_bytes = progress.done, .total_bytes = progress.total});
   };
-  const Json arguments{{"directory", directory.string()}, {"replace", request.replace}, {"stop", request.stop}};
   const Json answer = TANDEM_TRY(client.ask("save", arguments, Deadline(), show_progress));
   bar.clear();
   if (request.stop) {

@@ -27,7 +27,13 @@ constexpr std::string_view kConsoleFooter = R"(
 On a terminal, Ctrl-A x detaches; Ctrl-A h shows all keys. The virtual machine goes on.)";
 constexpr std::string_view kSaveFooter = R"(
 The virtual machine stands still while its memory is written, and then goes on, unless --stop ends it; if it cannot be saved
-it goes on in any case. Disks are not part of what is saved. `tandem restore DIR` goes on from there.)";
+it goes on in any case. Disks are not part of what is saved. `tandem restore DIR` goes on from there.
+
+A difference needs its BASE, which it names by its relative path: keep both, or move both. BASE is the snapshot that the virtual
+machine was saved in or restored from last:
+  tandem save demo monday
+  tandem save demo tuesday --diff monday
+  tandem restore tuesday)";
 constexpr std::string_view kVmFooter = R"(
 VM is the name that was given to `tandem run --name`; `tandem list` shows all.)";
 
@@ -119,6 +125,9 @@ class VmParser {
       app_.add_option("SIZE", size_, "what the guest is to give up: bytes, or with suffix K, M or G")->type_name("");
     } else if (command_.name == "save") {
       app_.add_option("DIR", request_.directory, "the directory to be made")->type_name("");
+      app_.add_option("--diff", request_.base,
+                      "write only what has changed since the VM was saved in BASE, or restored from it")
+          ->type_name("BASE");
       app_.add_flag("--replace", request_.replace, "if there is a snapshot at DIR already, take its place");
       app_.add_flag("--stop", request_.stop, "end the VM once it is saved");
     } else if (command_.name == "migrate") {
@@ -172,8 +181,13 @@ class VmParser {
         return fail(checked.error().code(), "{} {}", in_quotes(request_.name), checked.error().message());
       }
     }
-    if (command_.name == "save" && request_.directory.empty()) {
-      return fail(Errc::kInvalidArgument, "the directory to be made is needed");
+    if (command_.name == "save") {
+      if (request_.directory.empty()) {
+        return fail(Errc::kInvalidArgument, "the directory to be made is needed");
+      }
+      if (app_.count("--diff") != 0 && request_.base.empty()) {
+        return fail(Errc::kInvalidArgument, "--diff: the directory of a snapshot is needed");
+      }
     }
     if (command_.name == "migrate") {
       TANDEM_TRY(complete_migrate());

@@ -18,6 +18,7 @@ struct VmRequest {
   std::optional<uint64_t> target_bytes{};               ///< balloon: what the guest is to give up; else only look.
   std::string device = "uart0";                         ///< console.
   std::string directory{};                              ///< save: where to.
+  std::string base{};                                   ///< save: the snapshot to differ from; empty: none.
   bool replace = false;                                 ///< save: also what is there already.
   bool stop = false;                                    ///< save: the VM does not go on.
   std::string address{};                                ///< migrate: of the receiver.

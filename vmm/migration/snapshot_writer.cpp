@@ -31,18 +31,25 @@ Result<void> write_all(int fd, std::span<const std::byte> bytes) {
   return {};
 }
 
-/// The way from the new directory to that of its base, as the disk has both: the shortest one without symbolic links.
-Result<std::string> way_to_base(const std::string& directory, const std::string& base) {
+Result<fs::path> without_links(const std::string& path) {
   std::error_code error;
-  const fs::path from = fs::weakly_canonical(directory, error);
-  const fs::path to = error ? fs::path() : fs::canonical(base, error);
+  fs::path found = fs::weakly_canonical(path, error);
   if (error) {
-    return std::unexpected(Error::from_errno("the way to the base", error.value()));
+    return std::unexpected(Error::from_errno(path, error.value()));
   }
-  if (from == to) {
-    return fail(Errc::kInvalidArgument, "{}: is the base itself: a difference needs it to stay", directory);
+  return found;
+}
+
+/// The way from the new directory to that of its base, as the disk has both: the shortest one without symbolic links.
+Result<std::string> way_to_base(const std::string& directory, const Snapshot& base) {
+  const fs::path from = TANDEM_TRY(without_links(directory));
+  for (const SnapshotLevel& level : base.chain()) {
+    if (from == TANDEM_TRY(without_links(level.path()))) {
+      return fail(Errc::kInvalidArgument, "{}: is the base, or one of its own: a difference needs them to stay",
+                  directory);
+    }
   }
-  return to.lexically_relative(from).string();
+  return TANDEM_TRY(without_links(base.chain().front().path())).lexically_relative(from).string();
 }
 
 PageSet page_set_of(const DirtyBitmap& bitmap) {
@@ -64,8 +71,8 @@ Result<SnapshotWriter> SnapshotWriter::create(const Target& target) {
       return fail(Errc::kOutOfRange, "{}: has {} snapshots behind one another; no more are read back",
                   target.base->chain().front().path(), kMaxChainLength);
     }
-    base = BaseEntry{.path = TANDEM_TRY(way_to_base(target.directory, target.base->chain().front().path())),
-                     .manifest = target.base->identity()};
+    base =
+        BaseEntry{.path = TANDEM_TRY(way_to_base(target.directory, *target.base)), .manifest = target.base->identity()};
   }
   SnapshotWriter writer(TANDEM_TRY(StagedDirectory::create(target.directory, target.replace)), target.base);
   writer.manifest_.base = std::move(base);

@@ -95,7 +95,69 @@ class KvmStateTest : public testing::TestWithParam<unsigned> {
   TestVm target_{GetParam(), source_.vcpu(0).features()};
 };
 
+/// A guest whose last vCPU has an LPI pending, and the tables of its ITS.
+class KvmLpiTest : public KvmStateTest {
+ protected:
+  static constexpr uint64_t kRam = 0x4000'0000;
+  static constexpr uint64_t kCommands = kRam + 0x10'0000, kDevices = kRam + 0x11'0000, kCollections = kRam + 0x12'0000,
+                            kEvents = kRam + 0x13'0000, kProperties = kRam + 0x20'0000, kPending = kRam + 0x30'0000;
+  /// The last vCPU's.
+  [[nodiscard]] static uint64_t pending_table() { return kPending + 0x10000 * (GetParam() - 1); }
+
+  void SetUp() override {
+    if (capabilities().gic_version != 3) {
+      GTEST_SKIP() << "no ITS in " << capabilities().where;
+    }
+    constexpr uint64_t kValid = uint64_t{1} << 63;
+    const uint64_t gits = TestVm::kGits.base().value();
+    const uint64_t last_vcpu = GetParam() - 1;
+    const uint64_t redistributor = TestVm::kGicr + 0x20000 * last_vcpu;
+    // LPI 8192 and 8193 enabled; device 7 has events 0 and 1, of which the last vCPU is to get both. (IHI 0069H, "ITS commands")
+    ASSERT_TRUE(source_.memory().write_value(GuestAddr(kProperties), uint16_t{0xa1a1}));
+    using Command = std::array<uint64_t, 4>;
+    const std::array commands{
+        Command{0x08 | (uint64_t{7} << 32), 4, kEvents | kValid, 0},            // MAPD
+        Command{0x09, 0, (last_vcpu << 16) | kValid | 1, 0},                    // MAPC of collection 1
+        Command{0x0a | (uint64_t{7} << 32), (uint64_t{8192} << 32) | 0, 1, 0},  // MAPTI
+        Command{0x0a | (uint64_t{7} << 32), (uint64_t{8193} << 32) | 1, 1, 0},  // MAPTI
+        Command{0x03 | (uint64_t{7} << 32), 1, 0, 0},                           // INT of event 1
+    };
+    ASSERT_TRUE(source_.memory().write(GuestAddr(kCommands), std::as_bytes(std::span(commands))));
+    const auto poked = source_.poke(std::array{
+        Poke{redistributor + 0x70, kProperties | 15, 8}, Poke{redistributor + 0x78, pending_table(), 8},
+        Poke{redistributor, 1, 4}, Poke{gits + 0x80, kCommands | kValid, 8}, Poke{gits + 0x100, kDevices | kValid, 8},
+        Poke{gits + 0x108, kCollections | kValid, 8}, Poke{gits, 1, 4}, Poke{gits + 0x88, sizeof commands, 8}});
+    ASSERT_TRUE(poked) << poked.error().message();
+  }
+};
+
+TEST_P(KvmLpiTest, PendingLpisAreTheSameElsewhere) {
+  const MachineState before = carry_over(source_, target_);
+
+  // KVM has told RAM that LPI 8193 is pending, and which device and event it belongs to.
+  const auto pending = source_.memory().read_value<uint8_t>(GuestAddr(pending_table() + 8192 / 8));
+  ASSERT_TRUE(pending);
+  EXPECT_EQ(*pending, 2);
+  expect_same_state(before);
+}
+
+TEST_P(KvmLpiTest, TheLogHasTheTablesThatSavingWrites) {
+  const auto guest_log = KvmDirtyLog::create(source_.vm(), TestVm::kRam);
+  ASSERT_TRUE(guest_log) << guest_log.error().message();
+  RamWriteLog log(source_.memory(), **guest_log, TestVm::kRam, host_page_size());
+  const auto reader = log.open();
+  ASSERT_TRUE(reader) << reader.error().message();
+  ASSERT_TRUE(source_.vgic().save());
+  DirtyBitmap written = log.make_bitmap();
+  expect_done((*reader)->collect(written));
+  for (const uint64_t table : {kDevices, kCollections, kEvents, pending_table()}) {
+    EXPECT_TRUE(written.is_marked((table - kRam) / host_page_size())) << std::hex << table;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Vcpus, KvmStateTest, testing::Values(1U, 4U),
+                         [](const auto& test) { return std::to_string(test.param); });
+INSTANTIATE_TEST_SUITE_P(Vcpus, KvmLpiTest, testing::Values(1U, 4U),
                          [](const auto& test) { return std::to_string(test.param); });
 
 TEST_P(KvmStateTest, AFreshVmIsTheSameElsewhere) { expect_same_state(carry_over(source_, target_)); }
@@ -189,43 +251,6 @@ TEST_P(KvmStateTest, ANewRestoreOfAnOldStateIsTheOldState) {
   source_.vm().set_level(devices::Intid::spi(8), false);
   expect_done(source_.vgic().restore(fresh.back().record));
   expect_same_vgic(fresh.back().record, expect(source_.vgic().save()));
-}
-
-TEST_P(KvmStateTest, PendingLpisAreTheSameElsewhere) {
-  if (capabilities().gic_version != 3) {
-    GTEST_SKIP() << "no ITS in " << capabilities().where;
-  }
-  constexpr uint64_t kRam = 0x4000'0000;
-  constexpr uint64_t kCommands = kRam + 0x10'0000, kDevices = kRam + 0x11'0000, kCollections = kRam + 0x12'0000,
-                     kEvents = kRam + 0x13'0000, kProperties = kRam + 0x20'0000, kPending = kRam + 0x30'0000;
-  constexpr uint64_t kValid = uint64_t{1} << 63;
-  const uint64_t gits = TestVm::kGits.base().value();
-  const uint64_t last_vcpu = GetParam() - 1;
-  const uint64_t redistributor = TestVm::kGicr + 0x20000 * last_vcpu;
-  // LPI 8192 and 8193 enabled; device 7 has events 0 and 1, of which the last vCPU is to get both. (IHI 0069H, "ITS commands")
-  ASSERT_TRUE(source_.memory().write_value(GuestAddr(kProperties), uint16_t{0xa1a1}));
-  using Command = std::array<uint64_t, 4>;
-  const std::array commands{
-      Command{0x08 | (uint64_t{7} << 32), 4, kEvents | kValid, 0},            // MAPD
-      Command{0x09, 0, (last_vcpu << 16) | kValid | 1, 0},                    // MAPC of collection 1
-      Command{0x0a | (uint64_t{7} << 32), (uint64_t{8192} << 32) | 0, 1, 0},  // MAPTI
-      Command{0x0a | (uint64_t{7} << 32), (uint64_t{8193} << 32) | 1, 1, 0},  // MAPTI
-      Command{0x03 | (uint64_t{7} << 32), 1, 0, 0},                           // INT of event 1
-  };
-  ASSERT_TRUE(source_.memory().write(GuestAddr(kCommands), std::as_bytes(std::span(commands))));
-  const auto poked = source_.poke(std::array{
-      Poke{redistributor + 0x70, kProperties | 15, 8}, Poke{redistributor + 0x78, (kPending + 0x10000 * last_vcpu), 8},
-      Poke{redistributor, 1, 4}, Poke{gits + 0x80, kCommands | kValid, 8}, Poke{gits + 0x100, kDevices | kValid, 8},
-      Poke{gits + 0x108, kCollections | kValid, 8}, Poke{gits, 1, 4}, Poke{gits + 0x88, sizeof commands, 8}});
-  ASSERT_TRUE(poked) << poked.error().message();
-
-  const MachineState before = carry_over(source_, target_);
-
-  // KVM has told RAM that LPI 8193 is pending, and which device and event it belongs to.
-  const auto pending = source_.memory().read_value<uint8_t>(GuestAddr(kPending + 0x10000 * last_vcpu + 8192 / 8));
-  ASSERT_TRUE(pending);
-  EXPECT_EQ(*pending, 2);
-  expect_same_state(before);
 }
 
 TEST_P(KvmStateTest, TheCounterGoesOnFromTheSavedValue) {

@@ -13,31 +13,25 @@ namespace {
 constexpr size_t kChunkPages = 16384;
 constexpr size_t kWordBits = 64;
 constexpr uint64_t kManualProtect = KVM_DIRTY_LOG_MANUAL_PROTECT_ENABLE;
-constexpr uint64_t kInitiallySet = KVM_DIRTY_LOG_INITIALLY_SET;
 
 }  // namespace
 
 Result<std::unique_ptr<KvmDirtyLog>> KvmDirtyLog::create(KvmVm& vm, GuestRange ram) {
   const auto offered = static_cast<uint64_t>(vm.kvm().capability(KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2));
-  const uint64_t flags = offered & (kManualProtect | kInitiallySet);
-  if (flags != 0) {
+  const bool protects_by_hand = (offered & kManualProtect) != 0;
+  if (protects_by_hand) {
+    // Without KVM_DIRTY_LOG_INITIALLY_SET: its start protects nothing, but all would have to be protected right afterwards, bit
+    // by bit. The other start passes over what the guest has not touched yet: after a restore, that is all of RAM.
     kvm_enable_cap request{};
     request.cap = KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2;
-    request.args[0] = flags;
+    request.args[0] = kManualProtect;
     TANDEM_TRY(kvm_ioctl(vm.fd(), KVM_ENABLE_CAP, "KVM_ENABLE_CAP(KVM_CAP_MANUAL_DIRTY_LOG_PROTECT2)", &request));
   }
-  return std::unique_ptr<KvmDirtyLog>(new KvmDirtyLog(vm, vm.slot_of(ram), ram.size() / host_page_size(), flags));
+  return std::unique_ptr<KvmDirtyLog>(
+      new KvmDirtyLog(vm, vm.slot_of(ram), ram.size() / host_page_size(), protects_by_hand));
 }
 
-Result<void> KvmDirtyLog::start() {
-  TANDEM_TRY(vm_.set_write_logging(slot_, KvmVm::WriteLogging::kOn));
-  if ((protect_flags_ & kInitiallySet) != 0) {
-    // KVM has taken every page for written, and protected none.
-    std::ranges::fill(bits_, ~uint64_t{0});
-    return protect();
-  }
-  return {};
-}
+Result<void> KvmDirtyLog::start() { return vm_.set_write_logging(slot_, KvmVm::WriteLogging::kOn); }
 
 Result<void> KvmDirtyLog::stop() { return vm_.set_write_logging(slot_, KvmVm::WriteLogging::kOff); }
 
@@ -48,7 +42,7 @@ Result<void> KvmDirtyLog::collect(DirtyBitmap& into) {
   request.dirty_bitmap = bits_.data();
   TANDEM_TRY(kvm_ioctl(vm_.fd(), KVM_GET_DIRTY_LOG, "KVM_GET_DIRTY_LOG", &request));
   into.mark_bits(0, bits_);
-  return protect_flags_ != 0 ? protect() : Result<void>();
+  return protects_by_hand_ ? protect() : Result<void>();
 }
 
 Result<void> KvmDirtyLog::protect() {

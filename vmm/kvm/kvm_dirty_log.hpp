@@ -23,15 +23,19 @@ class KvmDirtyLog final : public GuestWriteLog {
   Result<void> stop() override;
 
  private:
-  KvmDirtyLog(KvmVm& vm, uint32_t slot, size_t page_count, uint64_t protect_flags)
-      : vm_(vm), slot_(slot), page_count_(page_count), protect_flags_(protect_flags), bits_((page_count + 63) / 64) {}
+  KvmDirtyLog(KvmVm& vm, uint32_t slot, size_t page_count, bool protects_by_hand)
+      : vm_(vm),
+        slot_(slot),
+        page_count_(page_count),
+        protects_by_hand_(protects_by_hand),
+        bits_((page_count + 63) / 64) {}
   /// Protects the pages in `bits_` again.
   Result<void> protect();
 
   KvmVm& vm_;
   uint32_t slot_;
   size_t page_count_;
-  uint64_t protect_flags_;      ///< KVM_DIRTY_LOG_*; 0 under a kernel that protects pages as it reads the log.
+  bool protects_by_hand_;       ///< Else the kernel protects pages as it reads the log.
   std::vector<uint64_t> bits_;  ///< One for each page.
 };
 

@@ -207,6 +207,15 @@ class DifferenceTest : public SaveTest {
     expect_all_as_it_was();
   }
 
+  /// All of RAM, as a full snapshot has it.
+  [[nodiscard]] std::string ram_of(const std::string& name) const {
+    constexpr size_t kRamBytes = 64U << 20;
+    std::ifstream file(path(name) + "/ram", std::ios::binary);
+    std::string bytes(kRamBytes, '\0');
+    EXPECT_TRUE(file.read(bytes.data(), kRamBytes)) << path(name);
+    return bytes;
+  }
+
  private:
   size_t rounds_at_ = 0;
 };
@@ -233,6 +242,22 @@ TEST_F(DifferenceTest, EachSnapshotOfAChainGoesOnFromItsOwnMoment) {
   fs::rename(path("two"), path("elsewhere"));
   EXPECT_EQ(tandem({"restore", path("three")}), 1);
   EXPECT_NE(said_.find("three: base: "), std::string::npos) << said_;
+}
+
+TEST_F(DifferenceTest, RestoringItGivesTheRamThatTheMachineHad) {
+  vm_.emplace(
+      run_command({.payload = "ram_writer", .cmdline = "pages=512", .vcpu_count = 2, .options = {"--name", name_}}));
+  ASSERT_NO_FATAL_FAILURE(wait_for_rounds());
+  ASSERT_NO_FATAL_FAILURE(save_and_stop("full"));
+  restore("full");
+  ASSERT_NO_FATAL_FAILURE(wait_for_rounds());
+  ASSERT_EQ(tandem({"pause", name_}), 0) << said_;
+  ASSERT_EQ(tandem({"save", name_, path("one"), "--diff", path("full")}), 0) << said_;
+  ASSERT_NO_FATAL_FAILURE(save_and_stop("whole"));
+  restore("one", {"--paused"});
+  wait_until_up();
+  ASSERT_NO_FATAL_FAILURE(save_and_stop("again"));
+  EXPECT_TRUE(ram_of("again") == ram_of("whole"));
 }
 
 TEST_F(SaveTest, WhatCannotGoOnHereIsRefusedAndNamed) {

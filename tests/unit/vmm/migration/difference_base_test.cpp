@@ -167,6 +167,17 @@ TEST_F(DifferenceBaseTest, OnlyTheLastSnapshotIsABase) {
   EXPECT_TRUE(base_.require(*Snapshot::open(path("mine"))));
 }
 
+TEST_F(DifferenceBaseTest, ABaseThatWasReplacedIsCalledAnother) {
+  ASSERT_TRUE(save_machine("full"));
+  ram[0] = std::byte{9};
+  ASSERT_TRUE(save("full", nullptr, Replace::kYes));
+  EXPECT_EQ(
+      base_.require(*Snapshot::open(path("full"))).error().message(),
+      path("full") +
+          ": no difference to it: it is another snapshot than when this virtual machine was saved in, or restored "
+          "from it");
+}
+
 TEST_F(DifferenceBaseTest, ALogThatCannotBeHadIsAnErrorAndNoBase) {
   guest_.fails = true;
   EXPECT_EQ(save_machine("full").error().message(), "no memory for it");

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "vmm/cli/leaving_machine.hpp"
+#include "vmm/cli/migration_progress.hpp"
 #include "vmm/migration/migration_address.hpp"
 #include "vmm/migration/migration_sender.hpp"
 #include "vmm/migration/socket_channel.hpp"
@@ -19,7 +20,6 @@ using control::Job;
 using control::JobContext;
 using control::Json;
 using migration::MigrationOutcome;
-using migration::MigrationPhase;
 using migration::MigrationProgress;
 using migration::MigrationReport;
 
@@ -36,20 +36,7 @@ struct MigrateOrder {
 class JobProgressObserver final : public migration::MigrationObserver {
  public:
   explicit JobProgressObserver(JobContext& job) : job_(job) {}
-  void on_progress(const MigrationProgress& progress) override {
-    std::string phase(text_of(progress.phase));
-    if (progress.phase == MigrationPhase::kRam) {
-      phase += fmt::format(", round {}", progress.round);
-    }
-    if (progress.phase == MigrationPhase::kRam && progress.bandwidth != 0) {
-      constexpr uint64_t kMiB = 1U << 20;
-      phase += fmt::format(", {} MiB/s, guest writes {} MiB/s, rest takes {} ms, throttle {} %",
-                           progress.bandwidth / kMiB, progress.dirty_rate / kMiB,
-                           std::chrono::ceil<std::chrono::milliseconds>(progress.expected_downtime).count(),
-                           progress.throttle_percent);
-    }
-    job_.report({.phase = std::move(phase), .done = progress.copied_bytes, .total = progress.round_bytes});
-  }
+  void on_progress(const MigrationProgress& progress) override { job_.report(job_progress_of(progress)); }
 
  private:
   JobContext& job_;

@@ -38,7 +38,10 @@ size_t terminal_columns() {
 }  // namespace
 
 std::string progress_line(const ProgressReport& progress, std::chrono::nanoseconds elapsed, size_t columns) {
-  const uint64_t total = std::max<uint64_t>(progress.total_bytes, 1);
+  if (progress.total_bytes == 0) {
+    return std::string(progress.phase.substr(0, columns));
+  }
+  const uint64_t total = progress.total_bytes;
   const uint64_t done = std::min(progress.done_bytes, total);
   const double part = static_cast<double>(done) / static_cast<double>(total);
   const auto filled = static_cast<size_t>(part * kBarCells);

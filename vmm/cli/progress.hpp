@@ -9,7 +9,8 @@
 
 namespace tandem::cli {
 
-/// One line about `progress`: a bar, the part that is done, and rate and remaining time once they can be told.
+/// One line about `progress`: a bar, the part that is done, and rate and remaining time once they can be told. Only the phase, if
+/// it is not known how much there is to do.
 /// @param elapsed  since the phase began.
 std::string progress_line(const ProgressReport& progress, std::chrono::nanoseconds elapsed, size_t columns);
 

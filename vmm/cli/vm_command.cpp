@@ -111,6 +111,17 @@ Result<std::string> absolute(const std::string& path) {
   return found.string();
 }
 
+/// Asks for what takes long, and shows on a terminal how far it is.
+Result<Json> ask_and_watch(ControlClient& client, const std::string& command, const Json& arguments) {
+  ProgressBar bar;
+  const auto show_progress = [&bar](const control::JobProgress& progress) {
+    const std::string phase = escape_controls(progress.phase);
+    [[maybe_unused]] const auto shown =
+        bar.report({.phase = phase, .done_bytes = progress.done, .total_bytes = progress.total});
+  };
+  return client.ask(command, arguments, Deadline(), show_progress);
+}
+
 Result<void> save(const VmRequest& request) {
   ControlClient client = TANDEM_TRY(connect(request));
   Json arguments{
@@ -118,13 +129,7 @@ Result<void> save(const VmRequest& request) {
   if (!request.base.empty()) {
     arguments["base"] = TANDEM_TRY(absolute(request.base));
   }
-  ProgressBar bar;
-  const auto show_progress = [&bar](const control::JobProgress& progress) {
-    [[maybe_unused]] const auto shown =
-        bar.report({.phase = progress.phase, .done_bytes = progress.done, .total_bytes = progress.total});
-  };
-  const Json answer = TANDEM_TRY(client.ask("save", arguments, Deadline(), show_progress));
-  bar.clear();
+  const Json answer = TANDEM_TRY(ask_and_watch(client, "save", arguments));
   if (request.stop) {
     wait_until_gone(request.name);
   }
@@ -140,9 +145,10 @@ Result<void> tell_migration(const VmRequest& request) {
     return fail(Errc::kNotFound, "no migration is under way");
   }
   constexpr uint64_t kMiB = 1U << 20;
+  const std::string details = job.value("details", "");
   return show(request, job,
-              fmt::format("{}: {} of {} MiB\n", job.value("phase", ""), job.value("done", uint64_t{0}) / kMiB,
-                          job.value("total", uint64_t{0}) / kMiB));
+              fmt::format("{}: {} of {} MiB{}{}\n", job.value("phase", ""), job.value("done", uint64_t{0}) / kMiB,
+                          job.value("total", uint64_t{0}) / kMiB, details.empty() ? "" : ", ", details));
 }
 
 /// The address for the VM's process, which is somewhere else, and does not have what this one has inherited.
@@ -200,7 +206,7 @@ Result<void> migrate(const VmRequest& request) {
     return show(request, TANDEM_TRY(client.ask("cancel", {{"command", "migrate"}})), "");
   }
   const ReachableAddress address = TANDEM_TRY(reachable_address(request));
-  const Json answer = TANDEM_TRY(client.ask("migrate", migration_arguments(request, address.text), Deadline()));
+  const Json answer = TANDEM_TRY(ask_and_watch(client, "migrate", migration_arguments(request, address.text)));
   if (request.check) {
     return show_check(request, answer);
   }

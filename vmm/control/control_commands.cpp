@@ -20,8 +20,9 @@ ControlCommand plain(std::string name, std::function<Result<void>()> work) {
 }
 
 Json job_status(const JobRunner& jobs) {
-  const JobProgress progress = jobs.progress();
-  return {{"command", jobs.running()}, {"phase", progress.phase}, {"done", progress.done}, {"total", progress.total}};
+  Json status{{"command", jobs.running()}};
+  status.update(to_json(jobs.progress()));
+  return status;
 }
 
 Result<CommandOutcome> tell_status(ControlledMachine& machine, JobRunner& jobs, const Json& arguments) {

@@ -69,9 +69,13 @@ Result<void> check_request(const Json& object) {
 
 Result<JobProgress> progress_in(const Json& object) {
   const auto phase = TANDEM_TRY(argument<std::string>(object, "phase"));
+  const auto details = TANDEM_TRY(argument<std::string>(object, "details"));
   const auto done = TANDEM_TRY(argument<uint64_t>(object, "done"));
   const auto total = TANDEM_TRY(argument<uint64_t>(object, "total"));
-  return JobProgress{.phase = phase.value_or(""), .done = done.value_or(0), .total = total.value_or(0)};
+  return JobProgress{.phase = phase.value_or(""),
+                     .details = details.value_or(""),
+                     .done = done.value_or(0),
+                     .total = total.value_or(0)};
 }
 
 Result<Error> error_in(const Json& object) {
@@ -129,9 +133,16 @@ std::string error_line(std::optional<uint64_t> id, const Error& error) {
   return line_of({{"id", id_value(id)}, {"error", {{"kind", kind_of(error.code())}, {"message", error.message()}}}});
 }
 
+Json to_json(const JobProgress& progress) {
+  Json json{{"phase", progress.phase}, {"done", progress.done}, {"total", progress.total}};
+  if (!progress.details.empty()) {
+    json["details"] = progress.details;
+  }
+  return json;
+}
+
 std::string progress_line(std::optional<uint64_t> id, const JobProgress& progress) {
-  return line_of({{"id", id_value(id)},
-                  {"progress", {{"phase", progress.phase}, {"done", progress.done}, {"total", progress.total}}}});
+  return line_of({{"id", id_value(id)}, {"progress", to_json(progress)}});
 }
 
 Result<ControlReply> parse_reply(std::string_view line) {

@@ -42,6 +42,8 @@ std::string request_line(const ControlRequest& request);
 std::string result_line(std::optional<uint64_t> id, const Json& result);
 std::string error_line(std::optional<uint64_t> id, const Error& error);
 std::string progress_line(std::optional<uint64_t> id, const JobProgress& progress);
+/// As progress lines and `status` have it.
+Json to_json(const JobProgress& progress);
 
 /// One line from a VM: the result or error that ends a request, or how far it is.
 struct ControlReply {

@@ -20,9 +20,10 @@ using Json = nlohmann::ordered_json;
 
 /// How far a job has come.
 struct JobProgress {
-  std::string phase{};
-  uint64_t done = 0;   ///< In units of the job's own, mostly bytes.
-  uint64_t total = 0;  ///< 0: not known.
+  std::string phase{};    ///< The same for all that `done` counts.
+  std::string details{};  ///< More for people; mostly empty.
+  uint64_t done = 0;      ///< In units of the job's own, mostly bytes.
+  uint64_t total = 0;     ///< 0: not known.
   bool operator==(const JobProgress&) const = default;
 };
 

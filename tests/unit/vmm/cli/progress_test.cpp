@@ -22,8 +22,9 @@ TEST(ProgressLineTest, TheFirstSecondHasNoRate) {
             "reading [############............]  50%");
 }
 
-TEST(ProgressLineTest, NothingToDoIsNoDivisionByZero) {
-  EXPECT_EQ(progress_line({"reading", 0, 0}, seconds(5), 200), "reading [........................]   0%");
+TEST(ProgressLineTest, WhatHasNoKnownEndHasNoBar) {
+  EXPECT_EQ(progress_line({"hello", 0, 0}, seconds(5), 200), "hello");
+  EXPECT_EQ(progress_line({"hello", 7, 0}, seconds(5), 3), "hel");
 }
 
 TEST(ProgressLineTest, MoreThanAllIsAll) {

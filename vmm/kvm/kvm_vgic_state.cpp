@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <map>
-#include <utility>
 
 #include "vmm/kvm/gic_registers.hpp"
 #include "vmm/kvm/kvm_uapi.hpp"
@@ -183,22 +181,13 @@ Result<void> KvmVgic::require_same_controller(const KvmVgicStateV1& state) const
     return fail(Errc::kUnsupported, "saved was a GICv3 {} an ITS, here is one {}", state.has_its ? "with" : "without",
                 state.has_its ? "without" : "with one");
   }
-  if (state.groups.size() != state.attrs.size() || state.groups.size() != state.values.size()) {
-    return fail(Errc::kCorrupt, "the lists of the vGIC's registers have {}, {} and {} entries", state.groups.size(),
-                state.attrs.size(), state.values.size());
-  }
   return {};
 }
 
 Result<void> KvmVgic::restore(const StateRecord& record) {
   const auto state = TANDEM_TRY(load_state<KvmVgicStateV1>(record));
   TANDEM_TRY(require_same_controller(state));
-  std::map<std::pair<uint32_t, uint64_t>, uint64_t> saved;
-  for (size_t index = 0; index < state.groups.size(); ++index) {
-    if (!saved.emplace(std::pair(state.groups[index], state.attrs[index]), state.values[index]).second) {
-      return fail(Errc::kCorrupt, "group {} register {:#x} is there twice", state.groups[index], state.attrs[index]);
-    }
-  }
+  VgicRegisters saved = TANDEM_TRY(take_registers(state));
   TANDEM_TRY(reset());
   std::vector<Step> all = TANDEM_TRY(steps());
   if (its_fd_) {

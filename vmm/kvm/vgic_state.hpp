@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "vmm/lib/result/result.hpp"
 #include "vmm/lib/state/state_record.hpp"
 
 namespace tandem {
@@ -32,5 +35,12 @@ struct KvmVgicStateV1 {
     archive(7, values);
   }
 };
+
+/// Values of registers, by KVM's group of device attributes and the attribute there.
+using VgicRegisters = std::map<std::pair<uint32_t, uint64_t>, uint64_t>;
+
+/// The registers in `state`.
+/// @errors  Errc::kCorrupt: the lists do not fit together, or a register is there twice.
+Result<VgicRegisters> take_registers(const KvmVgicStateV1& state);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include "vmm/lib/bits/bits.hpp"
 #include "vmm/lib/checksum/checksum.hpp"
+#include "vmm/migration/saved_image.hpp"
 
 namespace tandem::migration {
 namespace {
@@ -16,17 +17,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kReclaimPause{20};
 
 ChecksumField field_of(const Checksum& checksum) { return {checksum.high, checksum.low}; }
-
-Result<Checksum> checksum_of_image(const SealedImage& image) {
-  ChecksumStream stream;
-  std::vector<std::byte> piece(kMaxImagePieceBytes);
-  for (uint64_t offset = 0; offset < image.size(); offset += piece.size()) {
-    piece.resize(std::min<uint64_t>(kMaxImagePieceBytes, image.size() - offset));
-    TANDEM_TRY(image.copy_to(piece, offset));
-    stream.append(piece);
-  }
-  return stream.checksum();
-}
 
 /// Adds the time since it was made to a duration.
 class Stopwatch {

@@ -106,10 +106,10 @@ bool SnapshotWriter::has_image(const FileEntry& file) const {
 }
 
 Result<void> SnapshotWriter::put_image(std::string_view role, const SealedImage& image) {
-  const MappedRegion mapping = image.size() == 0 ? MappedRegion() : TANDEM_TRY(image.map());
-  const FileEntry file{.size_bytes = image.size(), .checksum = checksum_of(mapping.bytes())};
+  const FileEntry file{.size_bytes = image.size(), .checksum = TANDEM_TRY(checksum_of_image(image))};
   const bool stored = !has_image(file);
   if (stored) {
+    const MappedRegion mapping = image.size() == 0 ? MappedRegion() : TANDEM_TRY(image.map());
     TANDEM_TRY(write_file(image_file_name(file.checksum), mapping.bytes()));
   }
   manifest_.images.push_back({.role = std::string(role), .file = file, .stored = stored});

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "vmm/control/control_commands.hpp"
 #include "vmm/control/control_server.hpp"
+#include "vmm/control/guest_settler.hpp"
 #include "vmm/control/job_runner.hpp"
 #include "vmm/control/vm_registry.hpp"
 #include "vmm/machine/machine.hpp"
@@ -13,24 +15,37 @@
 
 namespace tandem::cli {
 
+/// What the guest's agent is to be asked for.
+inline control::GuestSettler::Order settling_order(const MachineSpec& spec, bool step_clock) {
+  return {.vsock_path = spec.vsock ? spec.vsock->path : std::string(), .step_clock = step_clock};
+}
+
 /// A machine that other processes may control by its name: what the control socket needs of it, and the socket.
 class ControlledVm final : public control::ControlledMachine {
  public:
   /// Serves the control socket on the machine's control loop, once that runs.
   /// @param base  what differences are taken to when the machine is saved.
+  /// @param settler  for a guest that ran before, here or elsewhere; null: it starts here.
   /// @pre `machine`, `place` and `base` outlive it.
   static Result<std::unique_ptr<ControlledVm>> create(Machine& machine, const control::VmRegistration& place,
-                                                      migration::DifferenceBase& base);
+                                                      migration::DifferenceBase& base,
+                                                      std::unique_ptr<control::GuestSettler> settler = nullptr);
   ControlledVm(const ControlledVm&) = delete;
   ControlledVm& operator=(const ControlledVm&) = delete;
   ~ControlledVm() override = default;
 
+  /// Says that the guest goes on, as `Machine::run` is told to let it.
+  void note_guest_runs() {
+    if (settler_) {
+      settler_->start();
+    }
+  }
   /// Ends the job that runs, and sends clients their last replies. @pre `Machine::run` has returned.
   void finish() { server_->finish(); }
 
-  [[nodiscard]] MachineStatus status() const override { return machine_.status(); }
+  [[nodiscard]] MachineStatus status() const override;
   Result<void> pause() override { return machine_.pause(); }
-  Result<void> resume() override { return machine_.resume(); }
+  Result<void> resume() override;
   Result<void> reset() override { return machine_.reset(); }
   void press_power_key() override { machine_.devices().press_power_key(); }
   void end(std::string why) override { machine_.end(MachineEnd::Kind::kStopped, std::move(why)); }
@@ -41,9 +56,11 @@ class ControlledVm final : public control::ControlledMachine {
   }
 
  private:
-  explicit ControlledVm(Machine& machine) : machine_(machine) {}
+  ControlledVm(Machine& machine, std::unique_ptr<control::GuestSettler> settler)
+      : machine_(machine), settler_(std::move(settler)) {}
 
   Machine& machine_;
+  std::unique_ptr<control::GuestSettler> settler_;
   std::unique_ptr<control::JobRunner> jobs_;
   std::unique_ptr<control::ControlServer> server_;  // after jobs_, which it uses
 };

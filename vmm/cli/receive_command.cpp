@@ -65,8 +65,12 @@ Result<MachineEnd> receive_and_run(const ReceiveRequest& request) {
   }
   Machine& machine = arrived->machine();
   migration::DifferenceBase base(machine.write_log());
-  const auto controlled =
-      TANDEM_TRY(with_context(ControlledVm::create(machine, arrived->place(), base), "control socket"));
+  auto settler = TANDEM_TRY(control::GuestSettler::create(settling_order(machine.spec(), true)));
+  const auto controlled = TANDEM_TRY(
+      with_context(ControlledVm::create(machine, arrived->place(), base, std::move(settler)), "control socket"));
+  if (arrived->start() == Machine::Start::kRunning) {
+    controlled->note_guest_runs();
+  }
   MachineEnd end = machine.run(arrived->start());
   controlled->finish();
   return end;

@@ -81,7 +81,12 @@ Result<MachineEnd> restore_and_run(const RestoreRequest& request) {
   start_base(base, *snapshot);
   TANDEM_TRY(restore_state(*machine, *snapshot, request));
   snapshot.reset();  // the machine has what it needs of it open
-  const auto controlled = TANDEM_TRY(with_context(ControlledVm::create(*machine, place, base), "control socket"));
+  auto settler = TANDEM_TRY(control::GuestSettler::create(settling_order(machine->spec(), !request.freeze_clock)));
+  const auto controlled =
+      TANDEM_TRY(with_context(ControlledVm::create(*machine, place, base, std::move(settler)), "control socket"));
+  if (!request.paused) {
+    controlled->note_guest_runs();
+  }
   MachineEnd end = machine->run(request.paused ? Machine::Start::kPaused : Machine::Start::kRunning);
   controlled->finish();
   return end;

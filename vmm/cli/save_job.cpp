@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "vmm/control/frozen_guest.hpp"
 #include "vmm/lib/progress/progress.hpp"
 #include "vmm/machine/machine_spec_json.hpp"
 #include "vmm/migration/snapshot_writer.hpp"
@@ -12,6 +13,7 @@
 namespace tandem::cli {
 namespace {
 
+using control::FrozenGuest;
 using control::Job;
 using control::JobContext;
 using control::Json;
@@ -25,6 +27,7 @@ struct SaveOrder {
   migration::Replace replace = migration::Replace::kNo;
   std::string base;  ///< Of the difference; empty: the snapshot is to be a full one.
   bool stop = false;
+  bool freeze = false;
 
   [[nodiscard]] bool has_base() const { return !base.empty(); }
 };
@@ -87,6 +90,8 @@ Result<SaveOrder> read_order(const Json& arguments) {
       order.replace = value.get<bool>() ? migration::Replace::kYes : migration::Replace::kNo;
     } else if (key == "stop" && value.is_boolean()) {
       order.stop = value.get<bool>();
+    } else if (key == "freeze" && value.is_boolean()) {
+      order.freeze = value.get<bool>();
     } else {
       return fail(Errc::kInvalidArgument, "{}: is no argument of save, or of another type", key);
     }
@@ -106,6 +111,23 @@ Result<std::optional<Snapshot>> open_base(const SaveOrder& order, const Differen
   auto snapshot = TANDEM_TRY(Snapshot::open(order.base));
   TANDEM_TRY(base.require(snapshot));
   return snapshot;
+}
+
+/// Has the guest's agent freeze the file systems, if that is wanted.
+Result<std::optional<FrozenGuest>> freeze(Machine& machine, const SaveOrder& order, JobContext& job) {
+  if (!order.freeze) {
+    return std::nullopt;
+  }
+  if (!machine.spec().vsock) {
+    return fail(Errc::kUnsupported, "the virtual machine has no vsock device (tandem run --vsock)");
+  }
+  TANDEM_TRY(machine.on_control_thread([&machine]() -> Result<void> {
+    if (machine.is_paused_by_user()) {
+      return fail(Errc::kBusy, "the virtual machine is paused: its guest can freeze nothing");
+    }
+    return {};
+  }));
+  return TANDEM_TRY(FrozenGuest::create(machine.spec().vsock->path, job.cancel_fd()));
 }
 
 /// Writes what is of the machine at one moment. It stands still when this returns, unless it is released before.
@@ -128,10 +150,14 @@ Result<void> write_snapshot(Machine& machine, DifferenceBase& base, const SaveOr
   for (const auto& [role, image] : machine.boot_images()) {
     TANDEM_TRY(writer.put_image(role, *image));
   }
+  auto frozen = TANDEM_TRY(with_context(freeze(machine, order, job), "freeze"));
   Hold hold = TANDEM_TRY(Hold::create(machine));
   TANDEM_TRY(write_machine(machine, base, order, writer, progress));
   if (!order.stop) {
     TANDEM_TRY(hold.release());  // the guest need not wait for the disk
+    if (frozen) {
+      TANDEM_TRY(with_context(frozen->thaw(), "thaw"));  // and were they still frozen?
+    }
   }
   const Checksum identity = TANDEM_TRY(writer.commit());
   if (!order.stop) {

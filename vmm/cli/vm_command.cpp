@@ -124,8 +124,10 @@ Result<Json> ask_and_watch(ControlClient& client, const std::string& command, co
 
 Result<void> save(const VmRequest& request) {
   ControlClient client = TANDEM_TRY(connect(request));
-  Json arguments{
-      {"directory", TANDEM_TRY(absolute(request.directory))}, {"replace", request.replace}, {"stop", request.stop}};
+  Json arguments{{"directory", TANDEM_TRY(absolute(request.directory))},
+                 {"replace", request.replace},
+                 {"stop", request.stop},
+                 {"freeze", request.freeze}};
   if (!request.base.empty()) {
     arguments["base"] = TANDEM_TRY(absolute(request.base));
   }

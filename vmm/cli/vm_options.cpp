@@ -130,6 +130,8 @@ class VmParser {
           ->type_name("BASE");
       app_.add_flag("--replace", request_.replace, "if there is a snapshot at DIR already, take its place");
       app_.add_flag("--stop", request_.stop, "end the VM once it is saved");
+      app_.add_flag("--freeze", request_.freeze,
+                    "have the guest's agent freeze its file systems, so that what is on the disks is whole by itself");
     } else if (command_.name == "migrate") {
       add_migrate();
     } else if (command_.name == "console") {

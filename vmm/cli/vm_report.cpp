@@ -58,6 +58,17 @@ std::string pv_vcpu_state_text(const Json& state) {
                      reason.empty() || reason == "?" ? "" : " (" + reason + ")");
 }
 
+std::string settling_text(const Json& settling) {
+  std::string text;
+  const Json steps = part_of(settling, "steps");
+  if (steps.is_object()) {
+    for (const auto& [subject, outcome] : steps.items()) {
+      text += fmt::format("guest's {}: {}\n", escape_controls(subject), text_of(steps, subject.c_str()));
+    }
+  }
+  return text;
+}
+
 std::string job_text(const Json& job) {
   return job.is_object() ? fmt::format("job: {}, {}\n", text_of(job, "command"), text_of(job, "phase")) : "";
 }
@@ -81,7 +92,7 @@ std::string status_text(const Json& status) {
   if (const Json balloon = part_of(status, "balloon"); balloon.is_object()) {
     text += "balloon: " + balloon_text(balloon);
   }
-  return text + job_text(part_of(status, "job"));
+  return text + settling_text(part_of(status, "settling")) + job_text(part_of(status, "job"));
 }
 
 std::string list_text(const std::vector<Json>& statuses) {

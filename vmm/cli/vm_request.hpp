@@ -21,6 +21,7 @@ struct VmRequest {
   std::string base{};                                   ///< save: the snapshot to differ from; empty: none.
   bool replace = false;                                 ///< save: also what is there already.
   bool stop = false;                                    ///< save: the VM does not go on.
+  bool freeze = false;                                  ///< save: with file systems that the agent has frozen.
   std::string address{};                                ///< migrate: of the receiver.
   std::optional<std::chrono::milliseconds> downtime{};  ///< migrate.
   bool check = false;                                   ///< migrate: only ask whether it could.

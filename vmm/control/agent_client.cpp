@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/control/agent_client.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include "vmm/control/vsock_dialer.hpp"
 
@@ -23,9 +24,10 @@ constexpr std::array<CodeName, 6> kCodes{{{"not-found", Errc::kNotFound},
                                           {"unsupported", Errc::kUnsupported},
                                           {"bad-request", Errc::kInvalidArgument}}};
 
-Result<AgentClient> connect_once(const std::string& path) {
+Result<AgentClient> connect_once(const std::string& path, int give_up_fd) {
   const Deadline deadline(kHelloLimit);
-  auto client = AgentClient::greet(TANDEM_TRY(dial_vsock(path, agent::kAgentPort, deadline)), deadline);
+  auto client =
+      AgentClient::greet(TANDEM_TRY(dial_vsock(path, agent::kAgentPort, deadline, give_up_fd)), deadline, give_up_fd);
   return with_context(std::move(client), path);
 }
 
@@ -40,20 +42,24 @@ bool may_pass(Errc code) { return code != Errc::kUnsupported && code != Errc::kC
 
 }  // namespace
 
-Result<AgentClient> AgentClient::connect(const std::string& path, std::chrono::seconds patience) {
-  constexpr std::chrono::milliseconds kPause{50};
+Result<AgentClient> AgentClient::connect(const std::string& path, std::chrono::seconds patience, int give_up_fd) {
+  constexpr int kPauseMs = 50;
   const Deadline end(patience);
   while (true) {
-    auto client = connect_once(path);
+    auto client = connect_once(path, give_up_fd);
     if (client || !may_pass(client.error().code()) || end.has_passed()) {
       return client;
     }
-    std::this_thread::sleep_for(kPause);
+    pollfd give_up{.fd = give_up_fd, .events = POLLIN, .revents = 0};
+    if (::poll(&give_up, 1, kPauseMs) > 0) {
+      return client;
+    }
   }
 }
 
-Result<AgentClient> AgentClient::greet(UniqueFd socket, const Deadline& deadline) {
+Result<AgentClient> AgentClient::greet(UniqueFd socket, const Deadline& deadline, int give_up_fd) {
   agent::FrameChannel channel = TANDEM_TRY(agent::FrameChannel::create(std::move(socket)));
+  channel.give_up_on(give_up_fd);
   const agent::Message first = TANDEM_TRY(with_context(channel.receive_message(deadline), "the guest's agent"));
   TANDEM_TRY(check_no_error(first));
   auto hello = TANDEM_TRY(with_context(first.as<agent::AgentHello>(), "the guest's agent"));

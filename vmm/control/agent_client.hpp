@@ -21,10 +21,11 @@ class AgentClient {
  public:
   /// @param path  the Unix socket of the guest's vsock device.
   /// @param patience  how long to try again while no agent answers.
+  /// @param give_up_fd  no more waiting once it is readable, now and by the channel (FrameChannel::give_up_on); -1: none.
   /// @errors  as `dial_vsock`; Errc::kUnsupported: no protocol in common; Errc::kCorrupt: no agent is what answers.
-  static Result<AgentClient> connect(const std::string& path, std::chrono::seconds patience);
+  static Result<AgentClient> connect(const std::string& path, std::chrono::seconds patience, int give_up_fd = -1);
   /// Shakes hands on a socket that is connected to an agent.
-  static Result<AgentClient> greet(UniqueFd socket, const agent::Deadline& deadline);
+  static Result<AgentClient> greet(UniqueFd socket, const agent::Deadline& deadline, int give_up_fd = -1);
 
   [[nodiscard]] const agent::AgentHello& hello() const { return hello_; }
   agent::FrameChannel& channel() { return channel_; }

@@ -97,6 +97,13 @@ Json to_json(const MachineStatus& status) {
   if (status.balloon) {
     balloon = {{"target_bytes", status.balloon->target_bytes}, {"actual_bytes", status.balloon->actual_bytes}};
   }
+  Json settling;
+  if (status.settling) {
+    settling = {{"ended", status.settling->ended}, {"steps", Json::object()}};
+    for (const auto& [subject, outcome] : status.settling->steps) {
+      settling["steps"][subject] = outcome;
+    }
+  }
   return {{"name", status.name},
           {"pid", status.pid},
           {"state", status.state},
@@ -110,7 +117,8 @@ Json to_json(const MachineStatus& status) {
           {"back_ends", std::move(back_ends)},
           {"balloon", std::move(balloon)},
           {"pv_vcpu_state", {{"back_end", status.pv_vcpu_state.back_end}, {"reason", status.pv_vcpu_state.reason}}},
-          {"pv_time", status.pv_time}};
+          {"pv_time", status.pv_time},
+          {"settling", std::move(settling)}};
 }
 
 std::vector<ControlCommand> machine_commands(ControlledMachine& machine, JobRunner& jobs) {

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -39,14 +40,18 @@ Result<UniqueFd> connect_to(const std::string& path, const agent::Deadline& dead
 }
 
 /// Reads one byte at a time: what comes behind the line belongs to the stream.
-Result<std::string> read_line(const UniqueFd& socket, const agent::Deadline& deadline) {
+Result<std::string> read_line(const UniqueFd& socket, const agent::Deadline& deadline, int give_up_fd) {
   constexpr size_t kMostBytes = 32;
   std::string line;
   while (line.size() < kMostBytes) {
-    pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&entry, 1, deadline.poll_timeout_ms());
+    std::array entries{pollfd{.fd = socket.get(), .events = POLLIN, .revents = 0},
+                       pollfd{.fd = give_up_fd, .events = POLLIN, .revents = 0}};
+    const int ready = ::poll(entries.data(), entries.size(), deadline.poll_timeout_ms());
     if (ready == 0) {
       return fail(Errc::kIo, "no answer in time");
+    }
+    if (ready > 0 && entries[1].revents != 0) {
+      return fail(Errc::kIo, "interrupted");
     }
     char byte = 0;
     const ssize_t count = ready < 0 ? -1 : ::recv(socket.get(), &byte, 1, 0);
@@ -66,13 +71,13 @@ Result<std::string> read_line(const UniqueFd& socket, const agent::Deadline& dea
 
 }  // namespace
 
-Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline) {
+Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline, int give_up_fd) {
   UniqueFd socket = TANDEM_TRY(connect_to(path, deadline));
   const std::string request = fmt::format("CONNECT {}\n", port);
   if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) {
     return fail_errno("{}", path);
   }
-  const std::string answer = TANDEM_TRY(with_context(read_line(socket, deadline), path));
+  const std::string answer = TANDEM_TRY(with_context(read_line(socket, deadline, give_up_fd), path));
   if (!answer.starts_with("OK ")) {
     return fail(Errc::kCorrupt, "{}: not the socket of a vsock device", path);
   }

@@ -14,7 +14,10 @@ namespace tandem::control {
 inline constexpr size_t kMaxSocketPathBytes = 107;
 
 /// A connection to a vsock port of the guest whose vsock device has its Unix socket at `path`.
-/// @errors  Errc::kClosed: nothing listens on the port; as connect(2) fails: no VM is there; Errc::kIo: no answer in time.
-Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline);
+/// @param give_up_fd  no more waiting once it is readable; -1: none.
+/// @errors  Errc::kClosed: nothing listens on the port; as connect(2) fails: no VM is there; Errc::kIo: no answer in time, or
+///          given up.
+Result<UniqueFd> dial_vsock(const std::string& path, uint32_t port, const agent::Deadline& deadline,
+                            int give_up_fd = -1);
 
 }  // namespace tandem::control

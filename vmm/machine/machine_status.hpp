@@ -31,6 +31,13 @@ struct PvVcpuStateStatus {
   std::string reason;    ///< Why nothing better does; may be empty.
 };
 
+/// What the agent of a guest that was restored, or has moved, was asked to do for it, and what came of it.
+struct SettlingStatus {
+  bool ended = false;
+  /// What it is about, and what was done: {"clock", "set forward by 3.210 s"}, in the order of showing.
+  std::vector<std::pair<std::string, std::string>> steps{};
+};
+
 /// What a machine is and does, at one moment.
 struct MachineStatus {
   std::string name;
@@ -47,6 +54,7 @@ struct MachineStatus {
   std::optional<BalloonStatus> balloon;
   PvVcpuStateStatus pv_vcpu_state;
   bool pv_time = false;
+  std::optional<SettlingStatus> settling{};  ///< If the machine did not start here.
 };
 
 }  // namespace tandem

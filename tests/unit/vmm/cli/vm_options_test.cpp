@@ -46,6 +46,7 @@ TEST(VmOptionsTest, ASaveHasAPlaceAndSaysWhatBecomesOfWhatWasThere) {
             (VmRequest{.command = "save", .name = "v", .directory = "/snap", .replace = true, .stop = true}));
   EXPECT_EQ(parsed("save", {"v", "/snap", "--diff", "../base"}),
             (VmRequest{.command = "save", .name = "v", .directory = "/snap", .base = "../base"}));
+  EXPECT_TRUE(parsed("save", {"v", "/snap", "--freeze"}).freeze);
   EXPECT_EQ(parse_vm_command("save", {"v", "/snap", "--diff", ""}).error().message(),
             "--diff: the directory of a snapshot is needed");
   EXPECT_EQ(parse_vm_command("save", {"v"}).error().message(), "the directory to be made is needed");

@@ -26,7 +26,8 @@ Json sample() {
                      {.kind = "vsock", .id = "vsock0", .facts = {{"path", "/run/v"}, {"cid", "3"}}}},
        .balloon = BalloonStatus{.target_bytes = 2U << 20, .actual_bytes = 1U << 20},
        .pv_vcpu_state = {.back_end = "zeros", .reason = "no BTF"},
-       .pv_time = true});
+       .pv_time = true,
+       .settling = SettlingStatus{.ended = true, .steps = {{"clock", "set forward by 1.000 s\n"}}}});
 }
 
 TEST(VmReportTest, StatusTellsEverything) {
@@ -34,7 +35,8 @@ TEST(VmReportTest, StatusTellsEverything) {
             "name: vm1\nstate: running\nprocess: 77\nuptime: 2.5 s\nresets: 3\nmemory: 128 MiB\n"
             "interrupt controller: GICv3 with ITS\nvCPU 0: thread 78\nvCPU 1: thread 79\n"
             "PV vCPU state: zeros (no BTF)\nstolen time: on\ndisk disk0: path /a b\\x0a, engine io_uring\n"
-            "vsock vsock0: path /run/v, cid 3\nballoon: 1 MiB of 2 MiB given up\n");
+            "vsock vsock0: path /run/v, cid 3\nballoon: 1 MiB of 2 MiB given up\nguest's clock: set forward by 1.000 "
+            "s\\x0a\n");
 }
 
 TEST(VmReportTest, AJobIsToldWithItsPhase) {
@@ -60,6 +62,7 @@ TEST(VmReportTest, TheSocketOfTheVsockDeviceIsFound) {
 // What answers may be of another version, or no VM at all.
 TEST(VmReportTest, WhatMakesNoSenseIsShownAsFarAsItDoes) {
   for (const Json& odd : {Json(), Json("text"), Json(7), Json::array({1, "x"}), Json{{"vcpus", 5}, {"back_ends", "x"}},
+                          Json{{"settling", {{"steps", {1, 2}}}}},
                           Json{{"pv_vcpu_state", nullptr}, {"balloon", Json::object()}, {"job", Json::object()}}}) {
     EXPECT_NE(status_text(odd).find("name: ?"), std::string::npos);
     EXPECT_EQ(vsock_path_in(odd), "");

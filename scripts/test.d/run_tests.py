@@ -147,7 +147,7 @@ LABELS = (
         "soak",
         presets=("arm64",),
         only_by_name=True,
-        tests_of=("guest", "system"),
+        tests_of=("guest", "system", "migration"),
         testbeds=(Testbed("max", ("--cpu", "max", "--kernel", "stock"), "Soak*", guest_kernel="stock", timeout_s=14400),),
     ),
 )
@@ -195,12 +195,17 @@ def guest_environment(testbed):
     if not testbed.guest_kernel:
         return {}
 
-    def image(what):
-        command = [TOP / "scripts/images", what, "--kernel", testbed.guest_kernel]
+    def image(*what):
+        command = [TOP / "scripts/images", *what]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
-    images = {"TANDEM_GUEST_KERNEL": image("kernel"), "TANDEM_GUEST_INITRAMFS": image("initramfs")}
-    return images | {"TANDEM_GUEST": testbed.guest_kernel}
+    kernel = ("--kernel", testbed.guest_kernel)
+    return {
+        "TANDEM_GUEST": testbed.guest_kernel,
+        "TANDEM_GUEST_KERNEL": image("kernel", *kernel),
+        "TANDEM_GUEST_INITRAMFS": image("initramfs", *kernel),
+        "TANDEM_EXT4_IMAGE": image("ext4"),
+    }
 
 
 def run_in_testbed(label, testbed, turns):

@@ -32,15 +32,40 @@ CommandResult MovingGuest::migrate(const std::vector<std::string>& options) {
 }
 
 CommandResult MovingGuest::move(const std::vector<std::string>& options) {
-  auto receiver = start_receiver(joined({"--name", "guest" + std::to_string(moves_ + 1)}, options_(moves_ + 1)));
+  auto receiver = start_receiver(next_options());
   CommandResult result = migrate(options);
   if (result.status == 0) {
-    last_process_ = std::exchange(process_, std::move(receiver));
-    ++moves_;
+    go_on_as(std::move(receiver));
   } else {
     result.errors += "\nreceiver: " + receiver->errors();
   }
   return result;
+}
+
+std::vector<std::string> MovingGuest::next_options() const {
+  return joined({"--name", "guest" + std::to_string(moves_ + 1)}, options_(moves_ + 1));
+}
+
+void MovingGuest::go_on_as(std::unique_ptr<ChildProcess> process) {
+  last_process_ = std::exchange(process_, std::move(process));
+  ++moves_;
+}
+
+CommandResult MovingGuest::save(const std::vector<std::string>& options) {
+  return run_on_host(joined({"tandem", "save", name(), snapshot(), "--replace", "--stop"}, options));
+}
+
+void MovingGuest::restore() {
+  go_on_as(std::make_unique<ChildProcess>(joined({"tandem", "restore", snapshot()}, next_options())));
+}
+
+CommandResult MovingGuest::save_and_restore(const std::vector<std::string>& options) {
+  CommandResult saved = save(options);
+  if (saved.status == 0) {
+    EXPECT_EQ(process_->wait(kHangLimit), 0) << process_->errors();
+    restore();
+  }
+  return saved;
 }
 
 }  // namespace tandem::tests

@@ -14,7 +14,7 @@ namespace tandem::tests {
 /// A virtual machine that moves from process to process.
 class MovingGuest {
  public:
-  /// What the nth `tandem receive` is called with beside its address and a name.
+  /// What the nth `tandem receive` or `tandem restore` is called with beside its address or directory, and a name.
   using Options = std::function<std::vector<std::string>(unsigned move)>;
 
   /// Starts `run`, a `tandem run …` without a name.
@@ -23,6 +23,12 @@ class MovingGuest {
 
   /// Moves it to a new process. @param options  more of `tandem migrate`.
   CommandResult move(const std::vector<std::string>& options = {});
+  /// Saves it, which ends its process, and restores it in a new one. @param options  more of `tandem save`.
+  CommandResult save_and_restore(const std::vector<std::string>& options = {});
+  /// Saves it, which ends its process. @return what `tandem save` said.
+  CommandResult save(const std::vector<std::string>& options = {});
+  /// Restores what `save` has saved last, in a new process.
+  void restore();
   /// Starts a `tandem receive`, and waits until it listens. @return its process.
   std::unique_ptr<ChildProcess> start_receiver(const std::vector<std::string>& options);
   /// The address of the last receiver.
@@ -38,6 +44,10 @@ class MovingGuest {
   ChildProcess& last_process() { return *last_process_; }
 
  private:
+  void go_on_as(std::unique_ptr<ChildProcess> process);
+  [[nodiscard]] std::string snapshot() const { return folder_ + "/snapshot"; }
+  [[nodiscard]] std::vector<std::string> next_options() const;
+
   std::string folder_;
   Options options_;
   unsigned moves_ = 0;

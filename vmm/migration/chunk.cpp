@@ -102,11 +102,11 @@ Result<void> ChunkPlacer::place(const Chunk& chunk) {
   next_ = chunk.offset + chunk.size_bytes;
   switch (chunk.encoding) {
     case ChunkEncoding::kRaw:
-      std::ranges::copy(chunk.contents, place.begin());
+      copy_bytes(chunk.contents, place);
       return {};
     case ChunkEncoding::kZero:
       if (!first_round_ && !is_zero(place)) {  // a page that was never touched costs no memory
-        std::ranges::fill(place, std::byte{0});
+        zero_bytes(place);
       }
       return {};
     case ChunkEncoding::kZstd:

@@ -113,13 +113,13 @@ Result<void> MigrationSender::send_images() {
 }
 
 Result<void> MigrationSender::send_image(uint32_t index, const SealedImage& image) {
-  std::vector<std::byte> piece;
-  for (uint64_t offset = 0; offset < image.size(); offset += piece.size()) {
+  const MappedRegion mapping = image.size() == 0 ? MappedRegion() : TANDEM_TRY(image.map());
+  for (std::span<const std::byte> rest = mapping.bytes(); !rest.empty();) {
     TANDEM_TRY(check_may_go_on());
     TANDEM_TRY(stream_.check_peer());
-    piece.resize(std::min<uint64_t>(kMaxImagePieceBytes, image.size() - offset));
-    TANDEM_TRY(image.copy_to(piece, offset));
+    const auto piece = rest.first(std::min<size_t>(kMaxImagePieceBytes, rest.size()));
     TANDEM_TRY(stream_.send(MessageType::kImage, std::as_bytes(std::span(&index, 1)), piece));
+    rest = rest.subspan(piece.size());
   }
   return {};
 }

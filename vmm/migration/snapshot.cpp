@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "vmm/lib/bits/bits.hpp"
 #include "vmm/migration/snapshot_format.hpp"
 #include "vmm/migration/snapshot_state.hpp"
 
@@ -43,9 +44,9 @@ void place_pages(const std::optional<PageSet>& held, PageSet::Run chunk, std::sp
   const auto placed = for_each_run(held, chunk, [&](PageSet::Run run) {
     const auto target = out.subspan(run.offset, run.size_bytes);
     if (bytes.empty()) {
-      std::ranges::fill(target, std::byte{0});
+      zero_bytes(target);
     } else {
-      std::ranges::copy(bytes.subspan(run.offset - chunk.offset, run.size_bytes), target.begin());
+      copy_bytes(bytes.subspan(run.offset - chunk.offset, run.size_bytes), target);
     }
     return Result<void>();
   });

@@ -49,6 +49,21 @@ template <std::integral T>
   return value;
 }
 
+/// Copies `from` to the start of `to`; they may overlap. For memory of any size: std::ranges::copy of bytes is a loop that takes
+/// one at a time, here. @pre to.size() >= from.size().
+inline void copy_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (!from.empty()) {
+    std::memmove(to.data(), from.data(), from.size());
+  }
+}
+
+/// Makes all of `bytes` zero; for memory of any size, as above.
+inline void zero_bytes(std::span<std::byte> bytes) {
+  if (!bytes.empty()) {
+    std::memset(bytes.data(), 0, bytes.size());
+  }
+}
+
 /// Writes `value` at the start of `bytes`. @pre bytes.size() >= sizeof(T).
 template <std::integral T>
 void store_le(std::span<std::byte> bytes, T value) {

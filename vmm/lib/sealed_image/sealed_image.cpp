@@ -46,7 +46,7 @@ Result<void> SealedImage::copy_to(std::span<std::byte> out, uint64_t offset) con
     return {};
   }
   const MappedRegion image = TANDEM_TRY(map());
-  std::ranges::copy(image.bytes().subspan(offset, out.size()), out.begin());
+  copy_bytes(image.bytes().subspan(offset, out.size()), out);
   return {};
 }
 

@@ -32,6 +32,9 @@ constexpr size_t kHeaderBytes = kTypeOffset + 16;
 /// Memory that is taken at once for bytes that are to come.
 constexpr size_t kReadStepBytes = 1U << 20;
 
+/// So many bytes of gathered messages are sent at once: most chunks of RAM are small.
+constexpr size_t kGatheredBytes = 256U << 10;
+
 /// Room for tags and lengths beside what a field holds.
 constexpr size_t kFieldRoom = 4096;
 
@@ -98,22 +101,39 @@ Result<void> MigrationStream::open() {
   return {};
 }
 
-Result<void> MigrationStream::send(MessageType type, std::span<const std::byte> first,
-                                   std::span<const std::byte> second) {
+void MigrationStream::append(MessageType type, std::span<const std::byte> first, std::span<const std::byte> second) {
   const size_t length = first.size() + second.size();
   TANDEM_ASSERT(length <= longest(type), "what is sent was bounded before");
-  output_.resize(kHeaderBytes);
-  const std::span header(output_);
+  const size_t start = output_.size();
+  output_.resize(start + kHeaderBytes);
+  const auto header = std::span(output_).subspan(start);
   store_le(header.subspan(kTypeOffset), static_cast<uint32_t>(type));
   store_le(header.subspan(kLengthOffset), static_cast<uint32_t>(length));
   store_le(header.subspan(kSequenceOffset), next_sent_++);
   store_le(header.subspan(kReservedOffset), uint32_t{0});
   output_.insert(output_.end(), first.begin(), first.end());
   output_.insert(output_.end(), second.begin(), second.end());
-  const auto checksum = checksum_of(std::span(output_).subspan(Checksum::kBytes)).bytes();
-  std::ranges::copy(checksum, output_.begin());
-  sent_bytes_ += output_.size();
+  const auto message = std::span(output_).subspan(start);
+  const auto checksum = checksum_of(message.subspan(Checksum::kBytes)).bytes();
+  std::ranges::copy(checksum, message.begin());
+  sent_bytes_ += message.size();
+}
+
+Result<void> MigrationStream::gather(MessageType type, std::span<const std::byte> first,
+                                     std::span<const std::byte> second) {
+  append(type, first, second);
+  return output_.size() < kGatheredBytes ? Result<void>() : write_output(type);
+}
+
+Result<void> MigrationStream::send(MessageType type, std::span<const std::byte> first,
+                                   std::span<const std::byte> second) {
+  append(type, first, second);
+  return write_output(type);
+}
+
+Result<void> MigrationStream::write_output(MessageType type) {
   const auto sent = channel_.write(output_, Deadline(limits_.message));
+  output_.clear();
   if (!sent && type != MessageType::kFailure) {
     TANDEM_TRY(check_peer());  // why it went away is a better reason than that it did
   }

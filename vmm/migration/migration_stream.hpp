@@ -49,9 +49,11 @@ class MigrationStream {
   /// @errors  Errc::kCorrupt: it speaks something else; Errc::kUnsupported: another version, or another architecture.
   Result<void> open();
 
-  /// Sends one message whose payload is `first` and `second`. @errors as ByteChannel::write; what the other side said if
-  /// it has given up.
+  /// Sends one message whose payload is `first` and `second`, and all that was gathered before it.
+  /// @errors  as ByteChannel::write; what the other side said if it has given up.
   Result<void> send(MessageType type, std::span<const std::byte> first, std::span<const std::byte> second = {});
+  /// As `send`, but it may wait for more messages: one that is sent has to follow before an answer is waited for.
+  Result<void> gather(MessageType type, std::span<const std::byte> first, std::span<const std::byte> second);
   template <typename Message>
   Result<void> send(Message message) {
     StateWriter writer;
@@ -99,12 +101,16 @@ class MigrationStream {
   static std::string_view name_of(MessageType type);
 
  private:
+  /// Puts a message behind what was gathered.
+  void append(MessageType type, std::span<const std::byte> first, std::span<const std::byte> second);
+  /// Sends what was gathered. @param type  of the last message.
+  Result<void> write_output(MessageType type);
   static Result<void> expect_type(const Received& received, MessageType type);
   Result<void> read_payload(size_t size_bytes, const Deadline& deadline);
 
   ByteChannel& channel_;
   MigrationLimits limits_;
-  std::vector<std::byte> output_;
+  std::vector<std::byte> output_;  // what was gathered and is not sent yet
   std::vector<std::byte> input_;
   uint32_t next_sent_ = 0;
   uint32_t next_received_ = 0;

@@ -55,7 +55,7 @@ Result<void> RamSender::send_run(uint64_t offset, uint64_t size_bytes) {
 
 Result<void> RamSender::send_chunk(const Chunk& chunk) {
   ++chunk_count_;
-  return stream_.send(MessageType::kChunk, chunk.header(), chunk.contents);
+  return stream_.gather(MessageType::kChunk, chunk.header(), chunk.contents);
 }
 
 }  // namespace tandem::migration

@@ -5,8 +5,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+
+#include "vmm/lib/bits/bits.hpp"
 
 namespace tandem::migration {
 namespace {
@@ -79,9 +82,22 @@ Result<void> SocketChannel::write(std::span<const std::byte> bytes, const Deadli
 
 Result<void> SocketChannel::read(std::span<std::byte> out, const Deadline& deadline) {
   while (!out.empty()) {
-    const ssize_t count = ::recv(socket_.get(), out.data(), out.size(), 0);
-    if (count > 0) {
+    const auto ready = std::span(ahead_).subspan(ahead_begin_, std::min(out.size(), ahead_end_ - ahead_begin_));
+    copy_bytes(ready, out);
+    ahead_begin_ += ready.size();
+    out = out.subspan(ready.size());
+    if (out.empty()) {
+      break;
+    }
+    // Small messages come many at a time; what is large goes where it belongs.
+    const bool is_large = out.size() >= ahead_.size();
+    const std::span<std::byte> room = is_large ? out : std::span(ahead_);
+    const ssize_t count = ::recv(socket_.get(), room.data(), room.size(), 0);
+    if (count > 0 && is_large) {
       out = out.subspan(static_cast<size_t>(count));
+    } else if (count > 0) {
+      ahead_begin_ = 0;
+      ahead_end_ = static_cast<size_t>(count);
     } else if (count == 0 || is_end_of_connection(errno)) {
       return closed();
     } else if (errno == EAGAIN) {
@@ -94,6 +110,9 @@ Result<void> SocketChannel::read(std::span<std::byte> out, const Deadline& deadl
 }
 
 bool SocketChannel::has_input() {
+  if (ahead_begin_ < ahead_end_) {
+    return true;
+  }
   pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&entry, 1, 0) > 0;
 }

@@ -81,7 +81,7 @@ MANY_VCPUS = "*SeventeenCpusComeOnline"
 
 LABELS = (
     Label("check", side_by_side=True, scripts=("scripts/check_*", "tests/scripts/*_test")),
-    Label("unit", native=True, presets=("host",)),
+    Label("unit", native=True, presets=("host",), scripts=("tests/vmid/vmid_test",)),
     Label("contract", native=True, presets=("host",)),
     Label("package", presets=("arm64",), scripts=("tests/package/*_test",)),
     Label("testbed", scripts=("tests/testbed/*_test",)),
@@ -149,6 +149,7 @@ LABELS = (
         only_by_name=True,
         tests_of=("guest", "system", "migration"),
         testbeds=(Testbed("max", ("--cpu", "max", "--kernel", "stock"), "Soak*", guest_kernel="stock", timeout_s=14400),),
+        scripts=("tests/vmid/soak",),
     ),
 )
 

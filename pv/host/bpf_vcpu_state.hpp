@@ -32,6 +32,7 @@ class BpfVcpuState final : public VcpuStateBackend {
   }
   /// Mapped read-only: the guest's slot is too.
   [[nodiscard]] std::span<std::byte> region() override { return region_.bytes(); }
+  Result<void> place_region(GuestAddr /*base*/) override { return {}; }
 
   Result<void> attach_thread(unsigned vcpu) override;
   void detach_thread(unsigned vcpu) override;

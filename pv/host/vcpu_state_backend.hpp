@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "pv/abi/pv_vcpu_state.h"
+#include "vmm/lib/checked_range/checked_range.hpp"
 #include "vmm/lib/result/result.hpp"
 
 namespace tandem::pv {
@@ -38,6 +39,9 @@ class VcpuStateBackend {
   /// The memory that is to back the guest's region: kVcpuStateRegionBytes, aligned to host pages, one record after the other.
   /// It stays where it is for the object's life. Only the back end writes it.
   [[nodiscard]] virtual std::span<std::byte> region() = 0;
+
+  /// Tells where the guest has the region, once it is a memory slot and before anything of the following.
+  virtual Result<void> place_region(GuestAddr base) = 0;
 
   /// Ties the calling thread to `vcpu`. Called before the thread first enters the guest.
   /// @thread  the vCPU's own.

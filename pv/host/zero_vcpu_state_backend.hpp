@@ -18,6 +18,7 @@ class ZeroVcpuStateBackend final : public VcpuStateBackend {
     return {.reports_preemption = false, .reports_in_vmm_code = false, .needs_no_halt_polling = false};
   }
   [[nodiscard]] std::span<std::byte> region() override { return region_.bytes(); }
+  Result<void> place_region(GuestAddr /*base*/) override { return {}; }
   Result<void> attach_thread(unsigned /*vcpu*/) override { return {}; }
   void detach_thread(unsigned /*vcpu*/) override {}
   void activate(unsigned /*vcpu*/) override {}

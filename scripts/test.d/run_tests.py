@@ -100,7 +100,7 @@ LABELS = (
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
-                "-Soak*:ConsoleTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:PvCount*",
+                "-Soak*:ConsoleTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:*PvCount*",
                 SHARING_OF_CPUS,
             ),
         ),

@@ -41,6 +41,7 @@ class FakeVcpuStateBackend final : public VcpuStateBackend {
     return {.reports_preemption = true, .reports_in_vmm_code = true, .needs_no_halt_polling = false};
   }
   [[nodiscard]] std::span<std::byte> region() override { return region_; }
+  Result<void> place_region(GuestAddr /*base*/) override { return {}; }
   Result<void> attach_thread(unsigned /*vcpu*/) override { return {}; }
   void detach_thread(unsigned /*vcpu*/) override {}
   void activate(unsigned vcpu) override {

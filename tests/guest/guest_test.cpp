@@ -120,15 +120,22 @@ std::vector<GuestCase> access_cases() {
 }
 
 std::vector<GuestCase> pv_cases() {
-  return {
-      {.name = "CallsOneCpu", .boot = {.payload = "pv_calls"}},
-      {.name = "CallsFourCpus", .boot = {.payload = "pv_calls", .vcpu_count = 4}},
+  std::vector<GuestCase> cases{
       {.name = "CallsWhenOff",
        .boot = {.payload = "pv_calls", .cmdline = "off=1", .vcpu_count = 2, .options = {"--pv-vcpu-state", "off"}}},
-      {.name = "Region", .boot = {.payload = "pv_region"}},
       {.name = "RegionWithoutPvTime", .boot = {.payload = "pv_region", .options = {"--no-pv-time"}}},
       {.name = "StolenTimeWhenOff", .boot = {.payload = "pv_time", .cmdline = "off=1", .options = {"--no-pv-time"}}},
   };
+  std::vector<std::string> modes = capabilities().vcpu_state_back_ends();
+  modes.emplace_back("auto");
+  for (const std::string& mode : modes) {
+    const std::vector<std::string> options{"--pv-vcpu-state", mode};
+    cases.push_back({.name = "CallsOneCpu_" + mode, .boot = {.payload = "pv_calls", .options = options}});
+    cases.push_back(
+        {.name = "CallsFourCpus_" + mode, .boot = {.payload = "pv_calls", .vcpu_count = 4, .options = options}});
+    cases.push_back({.name = "Region_" + mode, .boot = {.payload = "pv_region", .options = options}});
+  }
+  return cases;
 }
 
 std::string name_of(const testing::TestParamInfo<GuestCase>& info) { return info.param.name; }

@@ -37,7 +37,17 @@ std::string back_end_named_in(const std::string& errors) {
   return name;
 }
 
-std::string reports_argument() { return capabilities().bpf ? "reports=1" : "reports=0"; }
+/// The back ends to test with: those that the host has, or the one of a host that has none.
+std::vector<std::string> back_ends() {
+  std::vector<std::string> names = capabilities().vcpu_state_back_ends();
+  return names.empty() ? std::vector<std::string>{"zeros"} : names;
+}
+
+bool knows_preemption(const std::string& back_end) { return back_end != "zeros"; }
+
+std::string reports_argument(const std::string& back_end) {
+  return knows_preemption(back_end) ? "reports=1" : "reports=0";
+}
 
 /// What the host counts of one vCPU from here on: switches while it wanted to run.
 struct HostCount {
@@ -78,7 +88,7 @@ class KillAtEnd {
 };
 
 /// Boots a payload that waits for one character once it has printed a word.
-class PvTest : public testing::Test {
+class PvRunTest : public testing::Test {
  protected:
   void start(const PayloadBoot& boot, const std::vector<std::string>& before = {}) {
     std::vector<std::string> command = before;
@@ -113,8 +123,8 @@ class PvTest : public testing::Test {
     }
   }
 
-  void expect_back_end_of_the_table() {
-    EXPECT_EQ(back_end_named_in(tandem_->errors()), capabilities().bpf ? "bpf" : "zeros") << tandem_->errors();
+  void expect_back_end(const std::string& name) {
+    EXPECT_EQ(back_end_named_in(tandem_->errors()), name) << tandem_->errors();
   }
 
   /// Gives vCPU n the host's CPU `cpus[n]`.
@@ -132,22 +142,34 @@ class PvTest : public testing::Test {
   size_t seen_ = 0;
 };
 
+/// The same with each back end that the host has.
+class PvTest : public PvRunTest, public testing::WithParamInterface<std::string> {
+ protected:
+  void start(PayloadBoot boot, const std::vector<std::string>& before = {}) {
+    boot.cmdline += (boot.cmdline.empty() ? "" : " ") + reports_argument(GetParam());
+    boot.options = {"--pv-vcpu-state", knows_preemption(GetParam()) ? GetParam() : "auto"};
+    PvRunTest::start(boot, before);
+  }
+};
+
+std::string name_of_back_end(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
 bool has_two_cpus() { return ::sysconf(_SC_NPROCESSORS_ONLN) >= 2; }
 
-TEST_F(PvTest, OnOneHostCpuTheRunningVcpuSeesTheOtherPreempted) {
-  start({.payload = "pv_preempt", .cmdline = "shared=1 " + reports_argument(), .vcpu_count = 2});
+TEST_P(PvTest, OnOneHostCpuTheRunningVcpuSeesTheOtherPreempted) {
+  start({.payload = "pv_preempt", .cmdline = "shared=1", .vcpu_count = 2});
   ASSERT_TRUE(reaches("READY")) << transcript();
-  expect_back_end_of_the_table();
+  expect_back_end(GetParam());
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
   tandem_->send("gq");
   expect_success();
 }
 
-TEST_F(PvTest, OnTwoHostCpusNeitherVcpuSeesTheOtherPreempted) {
+TEST_P(PvTest, OnTwoHostCpusNeitherVcpuSeesTheOtherPreempted) {
   if (!has_two_cpus()) {
     GTEST_SKIP() << "needs two CPUs, which this is without: " << capabilities().where;
   }
-  start({.payload = "pv_preempt", .cmdline = "shared=0 " + reports_argument(), .vcpu_count = 2});
+  start({.payload = "pv_preempt", .cmdline = "shared=0", .vcpu_count = 2});
   ASSERT_TRUE(reaches("READY")) << transcript();
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 1}));
   const std::vector<HostCount> host = count_on_host(tandem_->pid());
@@ -167,16 +189,18 @@ TEST_F(PvTest, OnTwoHostCpusNeitherVcpuSeesTheOtherPreempted) {
   expect_success();
 }
 
-TEST_F(PvTest, WithoutPrivilegesTheRecordsStayZero) {
-  start_without_privilege({.payload = "pv_preempt", .cmdline = "shared=1 reports=0", .vcpu_count = 2});
+TEST_F(PvRunTest, WithoutPrivilegesOnlyTheKernelKeepsRecords) {
+  const std::string back_end = capabilities().kvm_records ? "kernel" : "zeros";
+  start_without_privilege(
+      {.payload = "pv_preempt", .cmdline = "shared=1 " + reports_argument(back_end), .vcpu_count = 2});
   ASSERT_TRUE(reaches("READY")) << transcript();
-  EXPECT_EQ(back_end_named_in(tandem_->errors()), "zeros") << tandem_->errors();
+  expect_back_end(back_end);
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));
   tandem_->send("gq");
   expect_success();
 }
 
-TEST_F(PvTest, TheViewOfTheDemonstrationShowsIdleVcpusAsNotPreempted) {
+TEST_P(PvTest, TheViewOfTheDemonstrationShowsIdleVcpusAsNotPreempted) {
   start({.payload = "pv_view", .vcpu_count = 5});
   ASSERT_TRUE(reaches("READY")) << transcript();
   tandem_->send("g");
@@ -192,7 +216,7 @@ TEST_F(PvTest, TheViewOfTheDemonstrationShowsIdleVcpusAsNotPreempted) {
 class PvCountTest : public PvTest {
  protected:
   void SetUp() override {
-    if (!capabilities().bpf) {
+    if (!knows_preemption(GetParam())) {
       GTEST_SKIP() << "needs a back end that counts, which this is without: " << capabilities().where;
     }
   }
@@ -228,13 +252,13 @@ class PvCountTest : public PvTest {
   }
 };
 
-TEST_F(PvCountTest, PreemptCountIsWhatTheHostCounts) {
+TEST_P(PvCountTest, PreemptCountIsWhatTheHostCounts) {
   ASSERT_NO_FATAL_FAILURE(start_count("switches=1200"));
   compare(tandem_->pid());
 }
 
 // A page of the guest's that is read back is waited for without a CPU, by a vCPU that wants to run.
-TEST_F(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
+TEST_P(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
   if (!capabilities().swap) {
     GTEST_SKIP() << "needs a swap area, which this is without: " << capabilities().where;
   }
@@ -246,7 +270,7 @@ TEST_F(PvCountTest, PreemptCountIncludesTheSleepsOnMemoryThatIsReadBack) {
   compare(tandem_->pid(), 40);  // of 800 or a few more: without them the counts are apart
 }
 
-TEST_F(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {
+TEST_P(PvCountTest, PreemptCountIsTheSameInAPidNamespaceOfItsOwn) {
   ASSERT_NO_FATAL_FAILURE(start_count("switches=1200", {"unshare", "-p", "-f"}));
   const std::optional<pid_t> process = only_child(tandem_->pid());
   ASSERT_TRUE(process);
@@ -266,13 +290,13 @@ class PvLifetimeTest : public PvTest {
   }
 
   void start_reset() {
-    start({.payload = "pv_reset", .cmdline = "quiet=1 " + reports_argument(), .vcpu_count = 2});
+    start({.payload = "pv_reset", .cmdline = "quiet=1", .vcpu_count = 2});
     ASSERT_NO_FATAL_FAILURE(boot());
-    expect_back_end_of_the_table();
+    expect_back_end(GetParam());
   }
 };
 
-TEST_F(PvLifetimeTest, HundredResetsZeroTheRegionAndLeaveNothingBehind) {
+TEST_P(PvLifetimeTest, HundredResetsZeroTheRegionAndLeaveNothingBehind) {
   constexpr unsigned kResets = 100;
   const BpfObjects before = settled_bpf_objects();
   ASSERT_NO_FATAL_FAILURE(start_reset());
@@ -287,20 +311,22 @@ TEST_F(PvLifetimeTest, HundredResetsZeroTheRegionAndLeaveNothingBehind) {
   EXPECT_EQ(await_bpf_objects(before), before);
 }
 
-TEST_F(PvLifetimeTest, AKilledMachineLeavesNothingBehind) {
+TEST_P(PvLifetimeTest, AKilledMachineLeavesNothingBehind) {
   const BpfObjects before = settled_bpf_objects();
   ASSERT_NO_FATAL_FAILURE(start_reset());
-  if (capabilities().bpf) {
-    EXPECT_NE(settled_bpf_objects(), before);
-  }
+  EXPECT_EQ(settled_bpf_objects() != before, GetParam() == "bpf");
   tandem_->signal(SIGKILL);
   EXPECT_EQ(tandem_->wait(), 128 + SIGKILL);
   EXPECT_EQ(await_bpf_objects(before), before);
 }
 
+INSTANTIATE_TEST_SUITE_P(BackEnds, PvTest, testing::ValuesIn(back_ends()), name_of_back_end);
+INSTANTIATE_TEST_SUITE_P(BackEnds, PvCountTest, testing::ValuesIn(back_ends()), name_of_back_end);
+INSTANTIATE_TEST_SUITE_P(BackEnds, PvLifetimeTest, testing::ValuesIn(back_ends()), name_of_back_end);
+
 // ---- Stolen time
 
-TEST_F(PvTest, StolenTimeGrowsOnOneHostCpuAndNeverFalls) {
+TEST_F(PvRunTest, StolenTimeGrowsOnOneHostCpuAndNeverFalls) {
   start({.payload = "pv_time", .vcpu_count = 2});
   ASSERT_TRUE(reaches("READY")) << transcript();
   ASSERT_NO_FATAL_FAILURE(pin_vcpus(tandem_->pid(), {0, 0}));

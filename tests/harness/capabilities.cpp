@@ -28,9 +28,15 @@ constexpr std::array kCpuModels{
 };
 
 constexpr std::array kGuestKernels{
-    GuestKernel{.name = "tandem", .page_size_bytes = 4096, .least_memory_mib = 128, .pvpanic = true},
-    GuestKernel{.name = "stock", .page_size_bytes = 4096, .least_memory_mib = 256, .pvpanic = false},
-    GuestKernel{.name = "stock-16k", .page_size_bytes = 16384, .least_memory_mib = 256, .pvpanic = false},
+    GuestKernel{
+        .name = "tandem", .page_size_bytes = 4096, .least_memory_mib = 128, .pvpanic = true, .reads_vcpu_state = true},
+    GuestKernel{
+        .name = "stock", .page_size_bytes = 4096, .least_memory_mib = 256, .pvpanic = false, .reads_vcpu_state = false},
+    GuestKernel{.name = "stock-16k",
+                .page_size_bytes = 16384,
+                .least_memory_mib = 256,
+                .pvpanic = false,
+                .reads_vcpu_state = false},
 };
 
 std::string variable(const char* name) {
@@ -57,6 +63,7 @@ Capabilities of_testbed() {
               .page_size_bytes = kernel == "stock-16k" ? 16384U : 4096U,
               .pages_16k = model.pages_16k,
               .bpf = kernel == "tandem" || kernel.starts_with("stock"),
+              .kvm_records = kernel == "tandem",
               .swap = kernel.starts_with("stock")};
     }
   }
@@ -78,6 +85,17 @@ Capabilities of_this_machine() {
 }
 
 }  // namespace
+
+std::vector<std::string> Capabilities::vcpu_state_back_ends() const {
+  std::vector<std::string> names;
+  if (kvm_records) {
+    names.emplace_back("kernel");
+  }
+  if (bpf) {
+    names.emplace_back("bpf");
+  }
+  return names;
+}
 
 const Capabilities& capabilities() {
   static const Capabilities instance = variable("TANDEM_TESTBED") == "emulated" ? of_testbed() : of_this_machine();

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tandem::tests {
 
@@ -18,7 +19,11 @@ struct Capabilities {
   unsigned page_size_bytes = 4096;
   std::optional<bool> pages_16k = std::nullopt;  ///< The CPU has them for guests; a machine does not tell programs.
   bool bpf = false;                              ///< The kernel lets us attach programs to its scheduler.
+  bool kvm_records = false;                      ///< KVM keeps the records of PV vCPU state by itself.
   bool swap = false;                             ///< We may give the machine a swap area for a while.
+
+  /// The back ends of PV vCPU state that know of preemption, the one that `auto` takes first.
+  [[nodiscard]] std::vector<std::string> vcpu_state_back_ends() const;
 };
 
 /// What the kernel of Linux guests can do.
@@ -27,6 +32,7 @@ struct GuestKernel {
   unsigned page_size_bytes;
   unsigned least_memory_mib;  ///< With which it reaches userspace from an initramfs.
   bool pvpanic;               ///< Its panic reaches the pvpanic device (PVPANIC_MMIO is built in).
+  bool reads_vcpu_state;      ///< It uses PV vCPU state (kernel-patches/pv-vcpu-state).
 };
 
 /// The row of the testbed that this program runs in, or what a machine with KVM of its own says about itself.

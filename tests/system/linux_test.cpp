@@ -19,17 +19,19 @@ struct LinuxBoot {
   std::string commands;  ///< For sh in the guest; no double quotes. Their output begins a line.
   unsigned vcpu_count = 1;
   std::string memory = "256M";
+  std::string parameters = {};               ///< More of the kernel's command line.
   std::vector<std::string> options = {};     ///< More options of `tandem run`.
   ChildProcess::Seconds limit = kHangLimit;  ///< A guest that takes longer hangs.
 };
 
 std::vector<std::string> run_command(const LinuxBoot& boot) {
-  std::vector<std::string> command{"tandem",    "run",
-                                   "--kernel",  variable("TANDEM_GUEST_KERNEL"),
-                                   "--initrd",  variable("TANDEM_GUEST_INITRAMFS"),
-                                   "--cpus",    std::to_string(boot.vcpu_count),
-                                   "--memory",  boot.memory,
-                                   "--cmdline", kKernelParameters + "tandem.exec=\"echo; " + boot.commands + "\""};
+  std::vector<std::string> command{
+      "tandem",    "run",
+      "--kernel",  variable("TANDEM_GUEST_KERNEL"),
+      "--initrd",  variable("TANDEM_GUEST_INITRAMFS"),
+      "--cpus",    std::to_string(boot.vcpu_count),
+      "--memory",  boot.memory,
+      "--cmdline", kKernelParameters + boot.parameters + " tandem.exec=\"echo; " + boot.commands + "\""};
   command.insert(command.end(), boot.options.begin(), boot.options.end());
   return command;
 }
@@ -77,6 +79,16 @@ TEST(LinuxTest, APanicEndsWithStatusThreeAndOneLine) {
   tandem.close_input();
   EXPECT_EQ(tandem.wait(kHangLimit), 3) << tandem.output();
   EXPECT_EQ(tandem.errors(), "tandem: run: the guest's kernel panicked\n");
+}
+
+TEST(LinuxTest, SwitchedOffInTheGuestPvVcpuStateHasNoRecords) {
+  if (!guest_kernel().reads_vcpu_state) {
+    GTEST_SKIP() << "needs a guest kernel that uses PV vCPU state, which this is without: " << guest_kernel().name;
+  }
+  const std::string console = console_of({.commands = "mount -t debugfs debugfs /sys/kernel/debug;"
+                                                      " [ ! -e /sys/kernel/debug/pv_vcpu_state ] && echo NONE",
+                                          .parameters = "pv_vcpu_state=off"});
+  EXPECT_NE(console.find("\nNONE"), std::string::npos) << console;
 }
 
 TEST(LinuxTest, OneCpuComesOnlineAndTheVmmItselfNeedsLittleMemory) {

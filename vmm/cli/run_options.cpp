@@ -98,12 +98,13 @@ Result<void> apply_gic(RunRequest& request, std::string_view text) {
 
 Result<void> apply_pv_vcpu_state(RunRequest& request, std::string_view text) {
   constexpr std::array kNames{std::pair{std::string_view{"auto"}, VcpuStateChoice::kAuto},
+                              std::pair{std::string_view{"kernel"}, VcpuStateChoice::kKernel},
                               std::pair{std::string_view{"bpf"}, VcpuStateChoice::kBpf},
                               std::pair{std::string_view{"off"}, VcpuStateChoice::kOff},
                               std::pair{std::string_view{"require"}, VcpuStateChoice::kRequire}};
   const auto* const it = std::ranges::find(kNames, text, &decltype(kNames)::value_type::first);
   if (it == kNames.end()) {
-    return fail(Errc::kInvalidArgument, "{} is none of auto, bpf, off and require", in_quotes(text));
+    return fail(Errc::kInvalidArgument, "{} is none of auto, kernel, bpf, off and require", in_quotes(text));
   }
   request.spec.pv_vcpu_state = it->second;
   return {};
@@ -202,7 +203,7 @@ constexpr std::array kRunOptions{
     RunOption{"no-its", Kind::kFlag, "", kMachine, "no ITS beside a GICv3", &apply_no_its},
     RunOption{"pv-vcpu-state", Kind::kText, "MODE", kMachine,
               "tell the guest which of its vCPUs are preempted: auto (by what the host has; if nothing, none ever is), "
-              "bpf (by the BPF program), require (by what the host has, or fail) or off [auto]",
+              "kernel (by KVM), bpf (by the BPF program), require (by what the host has, or fail) or off [auto]",
               &apply_pv_vcpu_state},
     RunOption{"no-pv-time", Kind::kFlag, "", kMachine, "hide stolen time from the guest", &apply_no_pv_time},
     RunOption{"pmu", Kind::kFlag, "", kMachine, "give the guest performance counters", &apply_pmu},

@@ -32,6 +32,16 @@ static_assert(KVM_HYPERCALL_EXIT_SMC == kKvmHypercallExitSmc);
 static_assert(offsetof(kvm_run, hypercall.flags) == offsetof(kvm_run, hypercall.longmode));
 #endif
 
+/// kernel-patches/pv-vcpu-state: KVM keeps the vCPU's record. Group and attributes of the vCPU's descriptor.
+inline constexpr unsigned kKvmArmVcpuPvStateCtrl = 0x60;
+inline constexpr unsigned kKvmArmVcpuPvStateIpa = 0;
+inline constexpr unsigned kKvmArmVcpuPvStateEnabled = 1;
+#ifdef KVM_ARM_VCPU_PV_STATE_CTRL
+static_assert(KVM_ARM_VCPU_PV_STATE_CTRL == kKvmArmVcpuPvStateCtrl);
+static_assert(KVM_ARM_VCPU_PV_STATE_IPA == kKvmArmVcpuPvStateIpa);
+static_assert(KVM_ARM_VCPU_PV_STATE_ENABLED == kKvmArmVcpuPvStateEnabled);
+#endif
+
 /// Linux 6.8: KVM_RUN met memory that it can neither map nor emulate.
 inline constexpr unsigned kKvmExitMemoryFault = 39;
 #ifdef KVM_EXIT_MEMORY_FAULT

@@ -123,6 +123,21 @@ Result<void> KvmVcpu::set_stolen_time_addr(GuestAddr addr) const {
   return set_device_attr(fd_.get(), KVM_ARM_VCPU_PVTIME_CTRL, KVM_ARM_VCPU_PVTIME_IPA, &value, "(stolen time)");
 }
 
+bool KvmVcpu::has_pv_state() const {
+  return has_device_attr(fd_.get(), kKvmArmVcpuPvStateCtrl, kKvmArmVcpuPvStateIpa) &&
+         has_device_attr(fd_.get(), kKvmArmVcpuPvStateCtrl, kKvmArmVcpuPvStateEnabled);
+}
+
+Result<void> KvmVcpu::set_pv_state_addr(GuestAddr addr) const {
+  const uint64_t value = addr.value();
+  return set_device_attr(fd_.get(), kKvmArmVcpuPvStateCtrl, kKvmArmVcpuPvStateIpa, &value, "(PV vCPU state, address)");
+}
+
+Result<void> KvmVcpu::set_pv_state_enabled(bool enabled) const {
+  const uint64_t value = enabled ? 1 : 0;
+  return set_device_attr(fd_.get(), kKvmArmVcpuPvStateCtrl, kKvmArmVcpuPvStateEnabled, &value, "(PV vCPU state)");
+}
+
 Result<void> KvmVcpu::set_entry(GuestAddr pc, uint64_t x0) const {
   TANDEM_TRY(registers_.write_u64(kRegX0, x0));
   return registers_.write_u64(kRegPc, pc.value());

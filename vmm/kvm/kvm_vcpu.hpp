@@ -62,6 +62,14 @@ class KvmVcpu final : public Vcpu, public Component {
   /// @pre  there is writable memory behind `addr`, which is a multiple of 64.
   Result<void> set_stolen_time_addr(GuestAddr addr) const;
 
+  /// Whether KVM can keep this vCPU's record of PV vCPU state.
+  [[nodiscard]] bool has_pv_state() const;
+  /// Says where the record is. Once in the vCPU's life: it outlasts resets.
+  /// @pre  there is memory behind `addr`, writable to us; `addr` is a multiple of 64.
+  Result<void> set_pv_state_addr(GuestAddr addr) const;
+  /// Has KVM keep the record, from 0 on, or stop and zero it. It outlasts resets, too. @pre the address is set; parked.
+  Result<void> set_pv_state_enabled(bool enabled) const;
+
   // Component; all but `name` with the vCPU parked.
   [[nodiscard]] std::string_view name() const override { return name_; }
   Result<void> reset() override;

@@ -29,6 +29,7 @@ enum class GicChoice : uint8_t { kAuto, kV3, kV2 };
 /// What keeps the guest's PV vCPU state.
 enum class VcpuStateChoice : uint8_t {
   kAuto,     ///< What this host has; if it has nothing, all reads as 0.
+  kKernel,   ///< KVM.
   kBpf,      ///< The BPF program.
   kOff,      ///< The guest has no PV vCPU state.
   kRequire,  ///< What this host has.

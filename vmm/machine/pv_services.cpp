@@ -5,6 +5,7 @@
 
 #include "pv/host/bpf_vcpu_state.hpp"
 #include "pv/host/choose_vcpu_state_backend.hpp"
+#include "pv/host/kernel_vcpu_state.hpp"
 #include "pv/host/zero_vcpu_state_backend.hpp"
 #include "vmm/machine/board_layout.hpp"
 
@@ -17,6 +18,8 @@ std::string_view option_of(VcpuStateChoice choice) {
   switch (choice) {
     case VcpuStateChoice::kAuto:
       return "--pv-vcpu-state auto";
+    case VcpuStateChoice::kKernel:
+      return "--pv-vcpu-state kernel";
     case VcpuStateChoice::kBpf:
       return "--pv-vcpu-state bpf";
     case VcpuStateChoice::kOff:
@@ -27,8 +30,17 @@ std::string_view option_of(VcpuStateChoice choice) {
   TANDEM_UNREACHABLE("every choice returns above");
 }
 
-/// The back ends that there are, the best one first.
-std::vector<pv::NamedVcpuStateBackend> candidates() { return {{"bpf", &pv::BpfVcpuState::create}}; }
+/// The back ends that a choice admits, the best one first.
+std::vector<pv::NamedVcpuStateBackend> candidates(VcpuStateChoice choice, pv::KernelRecords& records) {
+  std::vector<pv::NamedVcpuStateBackend> found;
+  if (choice != VcpuStateChoice::kBpf) {
+    found.push_back({"kernel", [&records] { return pv::KernelVcpuState::create(records); }});
+  }
+  if (choice != VcpuStateChoice::kKernel) {
+    found.push_back({"bpf", &pv::BpfVcpuState::create});
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -53,8 +65,9 @@ Result<void> PvServices::add_vcpu_state(VcpuStateChoice choice, const Host& host
     vcpu_state_status_ = {.back_end = "absent", .reason = std::string(kCannotForward)};
     return {};
   }
+  records_.emplace(host.vcpus);
   auto chosen = TANDEM_TRY(pv::choose_vcpu_state_backend(
-      candidates(), is_optional ? &pv::ZeroVcpuStateBackend::create : pv::VcpuStateBackendFactory()));
+      candidates(choice, *records_), is_optional ? &pv::ZeroVcpuStateBackend::create : pv::VcpuStateBackendFactory()));
   backend_ = std::move(chosen.backend);
   vcpu_state_summary_ = chosen.why_not_better.empty() ? std::string(backend_->name())
                                                       : fmt::format("{} ({})", backend_->name(), chosen.why_not_better);
@@ -69,6 +82,7 @@ Result<void> PvServices::connect_vcpu_state(const Host& host) {
   const auto vcpu_count = static_cast<unsigned>(host.vcpus.size());
   auto& state = vcpu_state_.emplace(*backend_, board::kPvVcpuState, vcpu_count);
   TANDEM_TRY(host.vm.add_memory(board::kPvVcpuState, backend_->region(), KvmVm::MemoryAccess::kReadOnly));
+  TANDEM_TRY(backend_->place_region(board::kPvVcpuState.base()));
   TANDEM_TRY(host.bus.map(board::kPvVcpuState, std::string(state.name()), state, vcpu_state_mutex_));
   TANDEM_TRY(host.hypercalls.map(pv::VcpuState::kFunctions, std::string(state.name()), state, vcpu_state_mutex_));
   return host.vm.forward_hypercalls(pv::VcpuState::kFunctions);

@@ -17,6 +17,7 @@
 #include "vmm/kvm/kvm_vcpu.hpp"
 #include "vmm/kvm/kvm_vm.hpp"
 #include "vmm/lib/state/saved_components.hpp"
+#include "vmm/machine/kvm_records.hpp"
 #include "vmm/machine/machine_spec.hpp"
 #include "vmm/machine/machine_status.hpp"
 #include "vmm/vcpu/vcpu_thread.hpp"
@@ -35,7 +36,7 @@ class PvServices final : public VcpuThreadListener {
   };
 
   /// Sets up what the spec asks for and the host can do.
-  /// @pre     no vCPU has run. Of `host`, the services outlive the two buses' last access, and nothing else.
+  /// @pre     no vCPU has run. Of `host`, the services outlive the two buses' last access; the vCPUs outlive the services.
   /// @errors  Errc::kUnsupported: the spec insists on what the host cannot do.
   static Result<std::unique_ptr<PvServices>> create(const MachineSpec& spec, const Host& host);
   PvServices(const PvServices&) = delete;
@@ -74,6 +75,7 @@ class PvServices final : public VcpuThreadListener {
   /// Calls `visit` with each service, its mutex held.
   Result<void> for_each_component(const std::function<Result<void>(Component&)>& visit);
 
+  std::optional<KvmRecords> records_;
   std::unique_ptr<pv::VcpuStateBackend> backend_;
   std::string vcpu_state_summary_;
   PvVcpuStateStatus vcpu_state_status_{.back_end = "off", .reason = {}};

@@ -73,7 +73,7 @@ class Label:
 
 
 # Suites of `guest` that hold what a guest or a BPF program sees of preempted threads against what the host does.
-SHARING_OF_CPUS = "Bpf*:PvTest.*:PvCountTest.*"
+SHARING_OF_CPUS = "Bpf*:*PvTest.*:*PvRunTest.*:*PvCountTest.*"
 
 # A guest of so many vCPUs that two emulated CPUs barely keep up with its ticks: beside another testbed its boot takes ten times
 # as long.
@@ -296,24 +296,21 @@ def run_script(path):
     return tally
 
 
-def places(label):
-    """How many testbeds or scripts of the label run at once: one that waits for its turn takes a place and no CPU."""
-    if not label.side_by_side:
-        return 1
-    return max(os.cpu_count(), sum(bool(testbed.alone) for testbed in label.testbeds))
-
-
 def run_label(label):
     started = time.monotonic()
     show(f"--- {label.name}")
     tally = Tally()
     if label.native:
         tally.add(run_native(label))
-    turns = Turns()
-    with ThreadPoolExecutor(places(label)) as pool:
-        of_testbeds = pool.map(lambda testbed: run_in_testbed(label, testbed, turns), label.testbeds)
-        paths = [Path(path) for pattern in label.scripts for path in sorted(glob.glob(str(TOP / pattern)))]
-        for one in (*of_testbeds, *pool.map(run_script, paths)):
+    places = os.cpu_count() if label.side_by_side else 1
+    turns = Turns(places)
+    paths = [Path(path) for pattern in label.scripts for path in sorted(glob.glob(str(TOP / pattern)))]
+    # Each testbed has a thread, which waits for its turn.
+    with ThreadPoolExecutor(max(1, len(label.testbeds))) as testbeds:
+        for one in testbeds.map(lambda testbed: run_in_testbed(label, testbed, turns), label.testbeds):
+            tally.add(one)
+    with ThreadPoolExecutor(places) as pool:
+        for one in pool.map(run_script, paths):
             tally.add(one)
     if tally.ran() == 0:
         tally.fail(label.name, "no test ran: there is none with this label")

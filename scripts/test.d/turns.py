@@ -6,19 +6,23 @@ from contextlib import contextmanager
 
 
 class Turns:
-    """Lets holders run beside each other until they ask to be alone, which they then are one after the other."""
+    """Lets up to `places` holders run beside each other until they ask to be alone, which they then are one after the other.
 
-    def __init__(self):
+    Who waits to be alone takes no place.
+    """
+
+    def __init__(self, places):
+        self._places = places
         self._change = threading.Condition()
         self._together = 0
         self._alone = None
 
     @contextmanager
     def beside_others(self):
-        """Waits until nobody is alone; a Turn for the caller, which may become alone and ends with the context."""
+        """Waits until there is a place, and nobody is alone; a Turn for the caller, which may become alone and ends with the context."""
         turn = Turn(self)
         with self._change:
-            self._change.wait_for(lambda: self._alone is None)
+            self._change.wait_for(lambda: self._alone is None and self._together < self._places)
             self._together += 1
         try:
             yield turn

@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/migration/difference_base.hpp"
 
+#include "tests/fakes/fake_guest_write_log.hpp"
 #include "tests/unit/vmm/migration/snapshot_rig.hpp"
 
 namespace tandem::migration {
 namespace {
-
-/// A hypervisor whose log the test writes.
-class FakeGuestWriteLog final : public GuestWriteLog {
- public:
-  explicit FakeGuestWriteLog(DirtyBitmap shape) : written(std::move(shape)) {}
-  Result<void> start() override {
-    if (fails) {
-      return fail(Errc::kOutOfMemory, "no memory for it");
-    }
-    is_on = true;
-    written.clear();
-    return {};
-  }
-  Result<void> collect(DirtyBitmap& into) override {
-    written.harvest(into);
-    return {};
-  }
-  Result<void> stop() override {
-    is_on = false;
-    return {};
-  }
-  DirtyBitmap written;
-  bool is_on = false;
-  bool fails = false;
-};
 
 /// A machine that runs, and is saved again and again.
 class DifferenceBaseTest : public SnapshotRig {

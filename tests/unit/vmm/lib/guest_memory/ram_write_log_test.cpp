@@ -5,39 +5,13 @@
 
 #include <array>
 
+#include "tests/fakes/fake_guest_write_log.hpp"
+
 namespace tandem {
 namespace {
 
 constexpr size_t kPage = 256;
 constexpr auto kRam = GuestRange::fixed(0x1000, 0x1000);
-
-/// A hypervisor whose log the test writes.
-class FakeGuestWriteLog final : public GuestWriteLog {
- public:
-  Result<void> start() override {
-    if (fails) {
-      return fail(Errc::kOutOfMemory, "no memory");
-    }
-    is_on = true;
-    written.clear();
-    return {};
-  }
-  Result<void> collect(DirtyBitmap& into) override {
-    if (fails) {
-      return fail(Errc::kIo, "cannot read the log");
-    }
-    written.harvest(into);
-    return {};
-  }
-  Result<void> stop() override {
-    is_on = false;
-    return {};
-  }
-
-  DirtyBitmap written{kRam, kPage};
-  bool is_on = false;
-  bool fails = false;
-};
 
 class RamWriteLogTest : public ::testing::Test {
  protected:
@@ -63,7 +37,7 @@ class RamWriteLogTest : public ::testing::Test {
 
   std::array<std::byte, 0x1000> bytes_{};
   GuestMemory memory_{{{kRam, bytes_}}};
-  FakeGuestWriteLog guest_;
+  FakeGuestWriteLog guest_{DirtyBitmap(kRam, kPage)};
   RamWriteLog log_{memory_, guest_, kRam, kPage};
 };
 

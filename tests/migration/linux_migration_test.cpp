@@ -125,7 +125,10 @@ class LinuxMigrationTest : public testing::Test {
     EXPECT_EQ(ping.status, 0) << ping.errors << guest_->process().errors();
     return ping.status == 0;
   }
-  static CommandResult in_guest(const std::string& script) { return agent({"exec", "--", "sh", "-c", script}); }
+  /// Runs a shell script in the guest. A connection that is made just as a restored guest resets those from before is made again.
+  static CommandResult in_guest(const std::string& script) {
+    return agent({"--wait", std::to_string(kHangLimit.count() / 2), "exec", "--", "sh", "-c", script});
+  }
 
   static void start_load() {
     const CommandResult started = in_guest(kLoad);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 
 #include "vmm/lib/log/log.hpp"
 
@@ -73,18 +74,30 @@ struct flock whole_file_lock(DiskFile::Access access) {
   return whole_file;
 }
 
-Result<void> lock(int fd, const std::string& path, DiskFile::Access access) {
+/// What says that there are no locks, and not that one could not be had: of a file system whose lock server is away, say.
+bool means_no_locks(int os_error) { return os_error == EINVAL || os_error == ENOSYS || os_error == EOPNOTSUPP; }
+
+/// @return whether the file system has locks.
+Result<bool> lock(int fd, const std::string& path, DiskFile::Access access) {
   const bool writes = access == DiskFile::Access::kReadWrite;
   struct flock whole_file = whole_file_lock(access);
   if (::fcntl(fd, F_OFD_SETLK, &whole_file) == 0) {
-    return {};
+    return true;
   }
   if (errno == EAGAIN || errno == EACCES) {
     return fail(Errc::kBusy, "disk {}: is in use{}: locked by another process, or given twice", path,
                 writes ? "" : " for writing");
   }
+  if (!means_no_locks(errno)) {
+    return fail_errno("disk {}: cannot be locked", path);
+  }
   log::warn("disk {}: its file system has no locks: make sure that nobody else uses it", path);
-  return {};
+  return false;
+}
+
+bool has_locks(int fd) {
+  struct flock whole_file = whole_file_lock(DiskFile::Access::kReadOnly);
+  return ::fcntl(fd, F_OFD_GETLK, &whole_file) == 0 || !means_no_locks(errno);
 }
 
 Result<uint64_t> size_of(int fd, const std::string& path, bool is_block_device) {
@@ -145,20 +158,24 @@ Result<DiskFile> DiskFile::open(const std::string& path, Access access, Locking 
     return fail_errno("disk {}", path);
   }
   const bool is_block_device = S_ISBLK(file.st_mode);
-  if (locking == Locking::kNow) {
-    TANDEM_TRY(lock(fd.get(), path, access));
-  }
+  const bool has_locks_here = locking == Locking::kNow ? TANDEM_TRY(lock(fd.get(), path, access)) : has_locks(fd.get());
   const uint64_t size_bytes = TANDEM_TRY(size_of(fd.get(), path, is_block_device));
-  return DiskFile(path, std::move(fd), access, is_block_device, size_bytes);
+  return DiskFile(path, std::move(fd), access,
+                  {.is_block_device = is_block_device, .has_locks = has_locks_here, .size_bytes = size_bytes});
 }
 
-Result<void> DiskFile::take_lock() const { return lock(fd_.get(), path_, access_); }
+Result<void> DiskFile::take_lock() const {
+  if (!TANDEM_TRY(lock(fd_.get(), path_, access_)) && storage_.has_locks) {
+    return fail(Errc::kBusy, "disk {}: cannot be locked any more: its file system had locks when it was opened", path_);
+  }
+  return {};
+}
 
 void DiskFile::drop_lock() const {
   struct flock whole_file = whole_file_lock(access_);
   whole_file.l_type = F_UNLCK;
   if (::fcntl(fd_.get(), F_OFD_SETLK, &whole_file) != 0) {
-    log::debug("disk {}: cannot be unlocked: its file system has no locks", path_);
+    log::debug("disk {}: cannot be unlocked: {}", path_, std::strerror(errno));
   }
 }
 
@@ -174,7 +191,7 @@ int DiskFile::flush() const {
 
 int DiskFile::discard(uint64_t offset, uint64_t size_bytes) const {
   int os_error = 0;
-  if (is_block_device_) {
+  if (storage_.is_block_device) {
     std::array<uint64_t, 2> range{offset, size_bytes};
     os_error = ::ioctl(fd_.get(), BLKDISCARD, range.data()) == 0 ? 0 : errno;
   } else {

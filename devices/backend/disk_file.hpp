@@ -25,18 +25,19 @@ class DiskFile {
   enum class Locking : uint8_t { kNow, kLater };
 
   /// Opens the disk at `path`, and locks it now; never waits.
-  /// @errors  as open(2) fails; Errc::kBusy: somebody else has it; Errc::kInvalidArgument: neither a regular file nor a
+  /// A file system without locks is warned of.
+  /// @errors  as open(2) and fcntl(F_OFD_SETLK) fail; Errc::kBusy: somebody else has it; Errc::kInvalidArgument: neither a regular file nor a
   ///          block device, empty, or not a whole number of sectors. Texts begin with "disk <path>: ".
   static Result<DiskFile> open(const std::string& path, Access access, Locking locking = Locking::kNow);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// A multiple of kSectorBytes, not 0.
-  [[nodiscard]] uint64_t size_bytes() const { return size_bytes_; }
+  [[nodiscard]] uint64_t size_bytes() const { return storage_.size_bytes; }
   [[nodiscard]] bool is_read_only() const { return access_ == Access::kReadOnly; }
 
   /// Locks the disk; never waits. What is locked by this object already stays so.
-  /// @errors  Errc::kBusy: somebody else has it.
+  /// @errors  Errc::kBusy: somebody else has it; as fcntl(F_OFD_SETLK) fails, but on a file system that never had locks.
   [[nodiscard]] Result<void> take_lock() const;
   /// Lets others have the disk. @pre nothing is being read or written.
   void drop_lock() const;
@@ -54,18 +55,20 @@ class DiskFile {
   [[nodiscard]] int write_zeroes(uint64_t offset, uint64_t size_bytes, Unmap unmap) const;
 
  private:
-  DiskFile(std::string path, UniqueFd fd, Access access, bool is_block_device, uint64_t size_bytes)
-      : path_(std::move(path)),
-        fd_(std::move(fd)),
-        access_(access),
-        is_block_device_(is_block_device),
-        size_bytes_(size_bytes) {}
+  /// What was found when the disk was opened.
+  struct Storage {
+    bool is_block_device;
+    bool has_locks;
+    uint64_t size_bytes;
+  };
+
+  DiskFile(std::string path, UniqueFd fd, Access access, const Storage& storage)
+      : path_(std::move(path)), fd_(std::move(fd)), access_(access), storage_(storage) {}
 
   std::string path_;
   UniqueFd fd_;
   Access access_;
-  bool is_block_device_;
-  uint64_t size_bytes_;
+  Storage storage_;
 };
 
 }  // namespace tandem::devices

@@ -3,10 +3,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fakes/memory_file.hpp"
@@ -148,6 +156,63 @@ TEST(DiskFileTest, ADiskThatNobodyLockedIsAnybodys) {
   ASSERT_TRUE(disk);
   EXPECT_FALSE(disk->is_locked_elsewhere());
   EXPECT_TRUE(DiskFile::open(file.path(), kReadWrite));
+}
+
+/// Runs `body` on a thread for which setting a lock fails with `os_error`.
+void without_locks(int os_error, const std::function<void()>& body) {
+  std::thread([&] {
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_OFD_SETLK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(os_error)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{.len = std::size(filter), .filter = filter};
+    ASSERT_EQ(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    body();
+  }).join();
+}
+
+TEST(DiskFileTest, ALockThatCannotBeHadIsNoMissingLock) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  for (const int os_error : {ENOLCK, EIO, EINTR, ENOMEM}) {
+    without_locks(os_error, [&] {
+      const auto disk = DiskFile::open(file.path(), kReadWrite);
+      ASSERT_FALSE(disk) << os_error;
+      EXPECT_TRUE(disk.error().message().starts_with("disk " + file.path() + ": cannot be locked: "))
+          << disk.error().message();
+    });
+  }
+}
+
+TEST(DiskFileTest, AFileSystemWithoutLocksIsUsedAndHandedOver) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  for (const int os_error : {EINVAL, ENOSYS, EOPNOTSUPP}) {
+    without_locks(os_error, [&] {
+      const auto disk = DiskFile::open(file.path(), kReadWrite);
+      ASSERT_TRUE(disk) << os_error;
+      disk->drop_lock();
+      EXPECT_TRUE(disk->take_lock()) << os_error;
+    });
+  }
+}
+
+// Who hands a disk over must not run the guest again for an error that says nothing of who has the disk now.
+TEST(DiskFileTest, ALockIsNotTakenBackWhereLocksAreGone) {
+  const MemoryFile file(std::string(kSectorBytes, 'x'));
+  const auto owner = DiskFile::open(file.path(), kReadWrite);
+  const auto next = DiskFile::open(file.path(), kReadWrite, DiskFile::Locking::kLater);
+  ASSERT_TRUE(owner && next);
+  owner->drop_lock();
+  for (const int os_error : {ENOLCK, EIO, EINVAL, ENOSYS, EOPNOTSUPP}) {
+    without_locks(os_error, [&] {
+      EXPECT_FALSE(owner->take_lock()) << os_error;
+      EXPECT_FALSE(next->take_lock()) << os_error;
+    });
+  }
 }
 
 // Operations

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devices/backend/block_worker.hpp"
 
-#include <pthread.h>
 #include <sys/uio.h>
 
 #include <cerrno>
-#include <system_error>
 
+#include "vmm/lib/thread/start_thread.hpp"
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 
 namespace tandem::devices {
@@ -61,12 +60,7 @@ void perform(const DiskFile& disk, BlockRequest& request) {
 
 Result<std::unique_ptr<BlockWorker>> BlockWorker::create(const DiskFile& disk, int completion_fd) {
   std::unique_ptr<BlockWorker> worker(new BlockWorker(disk, completion_fd));
-  try {
-    worker->thread_ = std::thread([raw = worker.get()] { raw->run(); });
-  } catch (const std::system_error& error) {
-    return std::unexpected(Error::from_errno("start the disk's thread", error.code().value()));
-  }
-  ::pthread_setname_np(worker->thread_.native_handle(), "disk");
+  worker->thread_ = TANDEM_TRY(start_thread("disk", [raw = worker.get()] { raw->run(); }));
   return worker;
 }
 

@@ -11,6 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "vmm/lib/log/log.hpp"
+#include "vmm/lib/thread/start_thread.hpp"
+
 namespace tandem::cli {
 namespace {
 
@@ -65,7 +68,7 @@ Result<std::unique_ptr<ConnectionRelay>> ConnectionRelay::create(UniqueFd connec
   auto listener = TANDEM_TRY(devices::ListeningSocket::create(std::move(path)));
   std::unique_ptr<ConnectionRelay> relay(
       new ConnectionRelay(std::move(connection), std::move(listener), TANDEM_TRY(create_eventfd())));
-  relay->thread_ = std::thread([relay = relay.get()] { relay->main(); });
+  relay->thread_ = TANDEM_TRY(start_thread("relay", [relay = relay.get()] { relay->main(); }));
   return relay;
 }
 
@@ -84,9 +87,14 @@ void ConnectionRelay::main() {
   if (!client || !*client) {
     return;
   }
-  std::thread back([this, fd = client->get()] { pass(connection_.get(), fd, end_.get()); });
+  auto back = start_thread("relay back", [this, fd = client->get()] { pass(connection_.get(), fd, end_.get()); });
+  if (!back) {
+    log::error("the connection is given up: {}", back.error().message());
+    ::shutdown(connection_.get(), SHUT_RDWR);
+    return;  // which closes the client
+  }
   pass(client->get(), connection_.get(), end_.get());
-  back.join();
+  back->join();
 }
 
 }  // namespace tandem::cli

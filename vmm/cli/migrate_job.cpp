@@ -9,6 +9,7 @@
 
 #include "vmm/cli/leaving_machine.hpp"
 #include "vmm/cli/migration_progress.hpp"
+#include "vmm/lib/thread/start_thread.hpp"
 #include "vmm/migration/migration_address.hpp"
 #include "vmm/migration/migration_sender.hpp"
 #include "vmm/migration/socket_channel.hpp"
@@ -48,7 +49,7 @@ class CancelRelay {
   static Result<std::unique_ptr<CancelRelay>> create(const JobContext& job, Machine& machine,
                                                      migration::Cancellation& cancellation) {
     std::unique_ptr<CancelRelay> relay(new CancelRelay(TANDEM_TRY(create_eventfd())));
-    relay->thread_ = std::thread([relay = relay.get(), fd = job.cancel_fd(), &machine, &cancellation] {
+    const auto main = [relay = relay.get(), fd = job.cancel_fd(), &machine, &cancellation] {
       std::array<pollfd, 2> entries{{{fd, POLLIN, 0}, {relay->end_.get(), POLLIN, 0}}};
       while (::poll(entries.data(), entries.size(), -1) < 0) {
       }
@@ -56,14 +57,17 @@ class CancelRelay {
         const auto alive = machine.on_control_thread([] { return Result<void>(); });
         cancellation.request(alive ? "cancelled" : "the guest has ended");
       }
-    });
+    };
+    relay->thread_ = TANDEM_TRY(start_thread("cancel", main));
     return relay;
   }
   CancelRelay(const CancelRelay&) = delete;
   CancelRelay& operator=(const CancelRelay&) = delete;
   ~CancelRelay() {
     signal_eventfd(end_.get());
-    thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
   }
 
  private:

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <system_error>
 
 #include "vmm/lib/log/log.hpp"
+#include "vmm/lib/thread/start_thread.hpp"
 
 namespace tandem::control {
 namespace {
@@ -46,10 +46,10 @@ void GuestSettler::start() {
   if (thread_.joinable()) {
     return;
   }
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    log::warn("the guest's agent is not asked to settle it: {}", error.what());
+  if (auto thread = start_thread("settler", [this] { run(); })) {
+    thread_ = *std::move(thread);
+  } else {
+    log::warn("the guest's agent is not asked to settle it: {}", thread.error().message());
   }
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/control/job_runner.hpp"
 
-#include <pthread.h>
-
-#include <system_error>
 #include <utility>
+
+#include "vmm/lib/thread/start_thread.hpp"
 
 namespace tandem::control {
 
@@ -71,14 +70,8 @@ Result<void> JobRunner::start(Job job, Listener listener) {
     return fail(Errc::kBusy, "{} in progress", job_->command);
   }
   context_ = std::make_unique<Context>(news_.get(), TANDEM_TRY(create_eventfd()));
-  try {
-    thread_ = std::thread([context = context_.get(), work = job.work] {
-      ::pthread_setname_np(::pthread_self(), "job");
-      context->end(work(*context));
-    });
-  } catch (const std::system_error& error) {
-    return std::unexpected(Error::from_errno("start the thread of a job", error.code().value()));
-  }
+  thread_ =
+      TANDEM_TRY(start_thread("job", [context = context_.get(), work = job.work] { context->end(work(*context)); }));
   job_ = std::move(job);
   listener_ = std::move(listener);
   return {};

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <system_error>
+#include <string>
+
+#include "vmm/lib/thread/start_thread.hpp"
 
 namespace tandem {
 namespace {
@@ -33,12 +35,8 @@ Result<std::unique_ptr<VcpuThread>> VcpuThread::create(Vcpu& vcpu, ExitDispatche
                                                        VcpuThreadListener& listener) {
   install_kick_handler();
   std::unique_ptr<VcpuThread> made(new VcpuThread(vcpu, dispatcher, listener));
-  try {
-    made->thread_ = std::thread([self = made.get()] { self->main(); });
-  } catch (const std::system_error& error) {
-    return std::unexpected(
-        Error::from_errno(fmt::format("start the thread of vCPU {}", vcpu.index()), error.code().value()));
-  }
+  const std::string name = fmt::format("vcpu{}", vcpu.index());
+  made->thread_ = TANDEM_TRY(start_thread(name.c_str(), [self = made.get()] { self->main(); }));
   TANDEM_TRY(with_context(made->wait_started(), fmt::format("vCPU {}", vcpu.index())));
   made->wait_parked();
   return made;
@@ -93,7 +91,6 @@ void VcpuThread::leave_guest() {
 }
 
 void VcpuThread::main() {
-  ::pthread_setname_np(::pthread_self(), fmt::format("vcpu{}", vcpu_.index()).c_str());
   thread_id_ = ::gettid();
   unblock_kick();
   if (!begin()) {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vmm/vcpu/vcpu_throttle.hpp"
 
-#include <pthread.h>
-
-#include <system_error>
+#include "vmm/lib/thread/start_thread.hpp"
 
 namespace tandem {
 
 Result<std::unique_ptr<VcpuThrottle>> VcpuThrottle::create(std::vector<VcpuThread*> threads) {
   std::unique_ptr<VcpuThrottle> made(new VcpuThrottle(std::move(threads)));
-  try {
-    made->thread_ = std::thread([self = made.get()] { self->main(); });
-  } catch (const std::system_error& error) {
-    return std::unexpected(Error::from_errno("start the throttle's thread", error.code().value()));
-  }
+  made->thread_ = TANDEM_TRY(start_thread("throttle", [self = made.get()] { self->main(); }));
   return made;
 }
 
@@ -39,7 +33,6 @@ void VcpuThrottle::set_percent(unsigned percent) {
 }
 
 void VcpuThrottle::main() {
-  ::pthread_setname_np(::pthread_self(), "throttle");
   while (true) {
     unsigned percent = 0;
     {

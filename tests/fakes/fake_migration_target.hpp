@@ -60,7 +60,7 @@ class FakeMigrationTarget final : public migration::MigrationTarget {
       disk_->unlock(SharedDisk::Owner::kTarget);
     }
   }
-  void run(Arrival arrival) override {
+  void go_on(Arrival arrival) override {
     running_ = true;
     paused_ = arrival == Arrival::kPaused;
   }

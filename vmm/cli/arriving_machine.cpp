@@ -40,13 +40,28 @@ Result<migration::PreparedMachine> ArrivingMachine::prepare(std::string_view spe
 }
 
 Result<void> ArrivingMachine::restore(MachineState state) {
-  return machine_->restore(std::move(state),
-                           {.clock = RestoreChoices::Clock::kWall, .identity = RestoreChoices::Identity::kSame});
+  TANDEM_TRY(machine_->restore(std::move(state),
+                               {.clock = RestoreChoices::Clock::kWall, .identity = RestoreChoices::Identity::kSame}));
+  TANDEM_TRY(machine_->create_threads());
+  base_.emplace(machine_->write_log());
+  auto settler = TANDEM_TRY(control::GuestSettler::create(settling_order(machine_->spec(), true)));
+  controlled_ =
+      TANDEM_TRY(with_context(ControlledVm::create(*machine_, *place_, *base_, std::move(settler)), "control socket"));
+  return {};
 }
 
-void ArrivingMachine::run(Arrival arrival) {
+void ArrivingMachine::go_on(Arrival arrival) {
   start_ = arrival == Arrival::kPaused ? Machine::Start::kPaused : Machine::Start::kRunning;
   machine_->devices().announce();
+}
+
+MachineEnd ArrivingMachine::run() {
+  if (start_ == Machine::Start::kRunning) {
+    controlled_->note_guest_runs();
+  }
+  MachineEnd end = machine_->run(start_);
+  controlled_->finish();
+  return end;
 }
 
 }  // namespace tandem::cli

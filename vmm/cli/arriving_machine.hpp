@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "vmm/cli/controlled_vm.hpp"
 #include "vmm/cli/host_names.hpp"
 #include "vmm/control/vm_registry.hpp"
 #include "vmm/machine/machine.hpp"
+#include "vmm/migration/difference_base.hpp"
 #include "vmm/migration/migration_target.hpp"
 
 namespace tandem::cli {
@@ -25,17 +27,17 @@ class ArrivingMachine final : public migration::MigrationTarget {
   Result<void> restore(MachineState state) override;
   Result<void> take_disks() override { return machine_->reclaim_disks(); }
   void release_disks() override { machine_->release_disks(); }
-  void run(Arrival arrival) override;
+  void go_on(Arrival arrival) override;
 
-  // After the machine has arrived
-  [[nodiscard]] Machine& machine() { return *machine_; }
-  [[nodiscard]] const control::VmRegistration& place() const { return *place_; }
-  [[nodiscard]] Machine::Start start() const { return start_; }
+  /// Runs the machine that has arrived until its end, under its name. @pre go_on was called.
+  MachineEnd run();
 
  private:
   HostNames names_;
   std::optional<control::VmRegistration> place_;  // of the name; before what is known by it
   std::unique_ptr<Machine> machine_;
+  std::optional<migration::DifferenceBase> base_;
+  std::unique_ptr<ControlledVm> controlled_;
   Machine::Start start_ = Machine::Start::kRunning;
 };
 

@@ -10,7 +10,6 @@
 
 #include "devices/backend/stdio_backend.hpp"
 #include "vmm/cli/arriving_machine.hpp"
-#include "vmm/cli/controlled_vm.hpp"
 #include "vmm/cli/vm_process.hpp"
 #include "vmm/migration/migration_receiver.hpp"
 #include "vmm/migration/socket_channel.hpp"
@@ -60,20 +59,7 @@ Result<MachineEnd> receive_and_run(const ReceiveRequest& request) {
   devices::fill_standard_descriptors();  // before anything is opened
   const UniqueFd signals = TANDEM_TRY(watch_ending_signals());
   const auto arrived = TANDEM_TRY(receive(request, signals.get()));
-  if (!arrived) {
-    return MachineEnd{MachineEnd::Kind::kHandedOver, {}};
-  }
-  Machine& machine = arrived->machine();
-  migration::DifferenceBase base(machine.write_log());
-  auto settler = TANDEM_TRY(control::GuestSettler::create(settling_order(machine.spec(), true)));
-  const auto controlled = TANDEM_TRY(
-      with_context(ControlledVm::create(machine, arrived->place(), base, std::move(settler)), "control socket"));
-  if (arrived->start() == Machine::Start::kRunning) {
-    controlled->note_guest_runs();
-  }
-  MachineEnd end = machine.run(arrived->start());
-  controlled->finish();
-  return end;
+  return arrived ? arrived->run() : MachineEnd{MachineEnd::Kind::kHandedOver, {}};
 }
 
 }  // namespace

@@ -8,12 +8,12 @@
 #include <array>
 #include <csignal>
 #include <cstring>
-#include <system_error>
 
 #include "devices/backend/host_entropy.hpp"
 #include "devices/backend/stdio_backend.hpp"
 #include "devices/virtio_net/virtio_net.hpp"
 #include "vmm/lib/log/log.hpp"
+#include "vmm/lib/thread/start_thread.hpp"
 #include "vmm/machine/board_fdt.hpp"
 #include "vmm/machine/board_layout.hpp"
 #include "vmm/machine/host_probe.hpp"
@@ -262,18 +262,18 @@ Result<void> Machine::load_guest() {
   return vcpus_.front()->set_entry(GuestAddr(entry.pc), entry.x0);
 }
 
-Result<void> Machine::start(Start first) {
-  started_at_ = std::chrono::steady_clock::now();
+Result<void> Machine::create_threads() {
   for (const auto& vcpu : vcpus_) {
     vcpu_threads_.push_back(TANDEM_TRY(VcpuThread::create(*vcpu, *dispatcher_, *pv_)));
   }
-  try {
-    io_thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), "io");
-      io_loop_->run();
-    });
-  } catch (const std::system_error& error) {
-    return std::unexpected(Error::from_errno("start the io thread", error.code().value()));
+  io_thread_ = TANDEM_TRY(start_thread("io", [this] { io_loop_->run(); }));
+  return {};
+}
+
+Result<void> Machine::start(Start first) {
+  started_at_ = std::chrono::steady_clock::now();
+  if (!io_thread_.joinable()) {
+    TANDEM_TRY(create_threads());
   }
   if (const std::string& summary = pv_->vcpu_state_summary(); !summary.empty()) {
     log::info("PV vCPU state: {}", summary);  // not before: a start that fails says one line, why it did

@@ -103,6 +103,10 @@ class Machine final : public MachineEvents {
 
   /// Runs the guest until it ends, or a signal or the user ends it. Called once.
   MachineEnd run(Start first = Start::kRunning);
+  /// Makes the threads that `run` needs, if they are to be there before: none is to be had is an error here, and not when
+  /// nobody else has the guest any more. The guest stays stopped. Once, after `restore`.
+  /// @errors  as VcpuThread::create and start_thread fail.
+  Result<void> create_threads();
 
   /// The loop that `run` runs, for what else belongs to the control thread. @thread any.
   [[nodiscard]] EventLoop& control_loop() { return *control_loop_; }

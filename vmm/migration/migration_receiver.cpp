@@ -182,7 +182,7 @@ Result<void> MigrationReceiver::take_over() {
     target_.release_disks();
     return said;
   }
-  target_.run(arrival_);
+  target_.go_on(arrival_);
   return {};
 }
 

@@ -43,7 +43,8 @@ class MigrationTarget {
   /// @pre differences of that document were none.
   virtual Result<PreparedMachine> prepare(std::string_view spec_document, std::vector<ArrivedImage> images) = 0;
 
-  /// Puts the state into the machine, whose RAM is complete.
+  /// Puts the state into the machine, whose RAM is complete, and gets all that it takes to go on: from here on that cannot fail,
+  /// for soon nobody else has the guest any more.
   virtual Result<void> restore(MachineState state) = 0;
 
   /// Locks the disks; at once, and all or none.
@@ -55,7 +56,7 @@ class MigrationTarget {
   /// How the machine goes on.
   enum class Arrival : uint8_t { kRunning, kPaused };
   /// Lets the machine go on. @pre take_disks succeeded.
-  virtual void run(Arrival arrival) = 0;
+  virtual void go_on(Arrival arrival) = 0;
 };
 
 }  // namespace tandem::migration

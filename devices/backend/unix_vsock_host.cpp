@@ -41,13 +41,21 @@ std::optional<uint32_t> port_of(std::string_view line) {
 }  // namespace
 
 Result<std::unique_ptr<UnixVsockHost>> UnixVsockHost::create(DeviceExecutor& executor, std::string path) {
+  return create(executor, std::move(path),
+                {.accept = &ListeningSocket::accept,
+                 .accept_retry = TANDEM_TRY(LoopTimer::create(executor, LoopTimer::Base::kMonotonic)),
+                 .handshake_round = TANDEM_TRY(LoopTimer::create(executor, LoopTimer::Base::kMonotonic))});
+}
+
+Result<std::unique_ptr<UnixVsockHost>> UnixVsockHost::create(DeviceExecutor& executor, std::string path, Parts parts) {
   ListeningSocket listener = TANDEM_TRY(ListeningSocket::create(std::move(path), kBacklog));
-  std::unique_ptr<UnixVsockHost> host(new UnixVsockHost(executor, std::move(listener)));
+  std::unique_ptr<UnixVsockHost> host(new UnixVsockHost(executor, std::move(listener), std::move(parts)));
   UnixVsockHost* const self = host.get();
-  self->accept_retry_ = TANDEM_TRY(LoopTimer::create(executor, LoopTimer::Base::kMonotonic, [self] {
+  self->parts_.accept_retry->set_callback([self] {
     self->is_out_of_descriptors_ = false;
     self->update_listening();
-  }));
+  });
+  self->parts_.handshake_round->set_callback([self] { self->end_round(); });
   self->listener_watch_ =
       TANDEM_TRY(executor.watch(self->listener_.fd(), Events::kReadable, [self](Events) { self->accept_client(); }));
   return host;
@@ -56,6 +64,7 @@ Result<std::unique_ptr<UnixVsockHost>> UnixVsockHost::create(DeviceExecutor& exe
 void UnixVsockHost::set_accepting(bool accepting) {
   is_accepting_ = accepting;
   update_listening();
+  update_round();
   for (Handshake& handshake : handshakes_) {
     handshake.watch.set_events(accepting ? Events::kReadable : Events::kNone);
   }
@@ -86,27 +95,57 @@ void UnixVsockHost::accept_client() {
   if (!is_accepting_) {
     return;  // a pause came between the event and its turn
   }
-  auto client = listener_.accept();
+  auto client = parts_.accept(listener_);
+  if (!client && !handshakes_.empty()) {
+    // The new one still waits, and is accepted next.
+    return refuse(handshakes_.begin(), "has not said what it wants, and its descriptor is needed");
+  }
   if (!client) {
     log::warn("vsock: {}", client.error().message());
     is_out_of_descriptors_ = true;
     update_listening();
-    accept_retry_->arm_after_ns(kAcceptRetryNs);
+    parts_.accept_retry->arm_after_ns(kAcceptRetryNs);
     return;
   }
-  if (!*client) {
-    return;
+  if (*client) {
+    wait_for_line(*std::move(client));
   }
+}
+
+void UnixVsockHost::wait_for_line(UniqueFd client) {
   if (handshakes_.size() == kMaxHandshakes) {
     refuse(handshakes_.begin(), "has not said for long what it wants");
   }
-  const auto handshake = handshakes_.insert(handshakes_.end(), {.socket = std::move(*client), .line = {}, .watch = {}});
+  const auto handshake = handshakes_.insert(handshakes_.end(), {.socket = std::move(client), .line = {}, .watch = {}});
   auto watch =
       executor_.watch(handshake->socket.get(), Events::kReadable, [this, handshake](Events) { read_line(handshake); });
   if (!watch) {
     return refuse(handshake, watch.error().message());
   }
   handshake->watch = *std::move(watch);
+  update_round();
+}
+
+void UnixVsockHost::update_round() {
+  const bool is_wanted = is_accepting_ && !handshakes_.empty();
+  if (is_wanted && !is_round_running_) {
+    parts_.handshake_round->arm_after_ns(kHandshakeNs);
+  } else if (!is_wanted && is_round_running_) {
+    parts_.handshake_round->disarm();
+  }
+  is_round_running_ = is_wanted;
+}
+
+/// Ends the wait of those that a round has seen before: whoever comes during one has all of the next.
+void UnixVsockHost::end_round() {
+  is_round_running_ = false;
+  while (!handshakes_.empty() && handshakes_.front().is_old) {
+    refuse(handshakes_.begin(), "has not said for long what it wants");
+  }
+  for (Handshake& handshake : handshakes_) {
+    handshake.is_old = true;
+  }
+  update_round();
 }
 
 /// Reads what there is of a client's line, and no byte of what comes behind it.

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <vector>
 
+#include "tests/fakes/fake_timer.hpp"
 #include "tests/unit/devices/backend/backend_test.hpp"
 
 namespace tandem::devices {
@@ -20,6 +22,25 @@ class UnixVsockHostTest : public BackendTest, public VsockClient {
   }
   void start() {
     host_ = UnixVsockHost::create(executor_, path_).value();
+    host_->set_client(this);
+  }
+  /// As `start`, with fakes for what the world decides.
+  void start_with_fakes() {
+    auto retry = std::make_unique<FakeTimer>();
+    auto round = std::make_unique<FakeTimer>();
+    retry_ = retry.get();
+    round_ = round.get();
+    const auto accept = [this](const ListeningSocket& listener) -> Result<UniqueFd> {
+      if (accepts_that_fail_ != 0) {
+        --accepts_that_fail_;
+        return std::unexpected(Error::from_errno("accept", EMFILE));
+      }
+      return listener.accept();
+    };
+    host_ =
+        UnixVsockHost::create(executor_, path_,
+                              {.accept = accept, .accept_retry = std::move(retry), .handshake_round = std::move(round)})
+            .value();
     host_->set_client(this);
   }
   static sockaddr_un address_of(const std::string& path) {
@@ -58,6 +79,9 @@ class UnixVsockHostTest : public BackendTest, public VsockClient {
   const std::string path_ = folder_ + "/vsock";
   std::unique_ptr<UnixVsockHost> host_;
   std::vector<Connected> connected_;
+  FakeTimer* retry_ = nullptr;
+  FakeTimer* round_ = nullptr;
+  size_t accepts_that_fail_ = 0;
 };
 
 TEST_F(UnixVsockHostTest, ALineNamesThePort) {
@@ -148,6 +172,74 @@ TEST_F(UnixVsockHostTest, OfTooManySilentClientsTheOldestGivesWay) {
   run();
   EXPECT_EQ(connected_.size(), 1U);
   log::set_level(log::Level::kInfo);
+}
+
+TEST_F(UnixVsockHostTest, WhereDescriptorsAreShortTheOldestSilentClientGivesWay) {
+  log::set_level(log::Level::kOff);
+  start_with_fakes();
+  const UniqueFd silent = dial();
+  const UniqueFd other = dial();
+  run();
+  const UniqueFd client = dial();
+  send_all(client.get(), "CONNECT 7\n");
+  accepts_that_fail_ = 1;
+  run();
+  EXPECT_TRUE(is_refused(silent));
+  EXPECT_FALSE(is_refused(other));
+  ASSERT_EQ(connected_.size(), 1U);
+  EXPECT_EQ(connected_[0].port, 7U);
+  EXPECT_FALSE(retry_->is_armed());
+  log::set_level(log::Level::kInfo);
+}
+
+TEST_F(UnixVsockHostTest, WhereDescriptorsAreShortAndNoneCanBeGivenUpClientsWait) {
+  log::set_level(log::Level::kOff);
+  start_with_fakes();
+  accepts_that_fail_ = 1;
+  const UniqueFd client = dial();
+  send_all(client.get(), "CONNECT 7\n");
+  run();
+  EXPECT_TRUE(connected_.empty());
+  ASSERT_TRUE(retry_->is_armed());
+  retry_->fire();
+  run();
+  EXPECT_EQ(connected_.size(), 1U);
+  log::set_level(log::Level::kInfo);
+}
+
+TEST_F(UnixVsockHostTest, ASilentClientIsDroppedInTheSecondRound) {
+  log::set_level(log::Level::kOff);
+  start_with_fakes();
+  EXPECT_FALSE(round_->is_armed());
+  const UniqueFd silent = dial();
+  run();
+  ASSERT_EQ(round_->delay_ns(), UnixVsockHost::kHandshakeNs);
+  round_->fire();
+  const UniqueFd later = dial();
+  run();
+  EXPECT_FALSE(is_refused(silent));
+  ASSERT_TRUE(round_->is_armed());
+  round_->fire();
+  EXPECT_TRUE(is_refused(silent));
+  EXPECT_FALSE(is_refused(later));
+  ASSERT_TRUE(round_->is_armed());
+  round_->fire();
+  EXPECT_TRUE(is_refused(later));
+  EXPECT_FALSE(round_->is_armed()) << "nobody waits";
+  log::set_level(log::Level::kInfo);
+}
+
+TEST_F(UnixVsockHostTest, APauseDoesNotCount) {
+  start_with_fakes();
+  const UniqueFd early = dial();
+  run();
+  host_->set_accepting(false);
+  EXPECT_FALSE(round_->is_armed());
+  send_all(early.get(), "CONNECT 1\n");
+  host_->set_accepting(true);
+  EXPECT_TRUE(round_->is_armed());
+  run();
+  EXPECT_EQ(connected_.size(), 1U);
 }
 
 TEST_F(UnixVsockHostTest, WhileNoConnectionsAreTakenClientsWait) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -289,6 +290,34 @@ TEST_F(GuestAgentTest, AnAgentThatIsKilledEndsExecWithOneLineAndComesBack) {
   const CommandResult result = guest().run("killall -9 tandem-agent; sleep 1000");
   EXPECT_EQ(result.status, 125);
   EXPECT_EQ(result.errors, "tandem: agent: exec: the connection has ended\n");
+  expect_alive();
+}
+
+TEST_F(GuestAgentTest, AnAgentOfAnOlderProtocolInItsPlaceIsNamed) {
+  const std::string peer = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "vsock_peer";
+  ASSERT_EQ(guest().agent({"put", peer, "/tmp/old-agent", "--mode", "700"}).status, 0);
+  // The stand-in tries for the port from before the agent's end on, and so is there before the next agent.
+  EXPECT_EQ(guest().run("setsid /tmp/old-agent old-agent > /dev/null 2>&1 & sleep 1; killall -9 tandem-agent").status,
+            125);
+  CommandResult ping;
+  do {
+    ping = guest().agent({"ping"});
+  } while (ping.errors.ends_with(": nothing in the guest listens\n"));
+  EXPECT_EQ(ping.status, 1);
+  EXPECT_EQ(ping.errors, "tandem: agent: " + guest().vsock() +
+                             ": the guest's agent (0.0.1) speaks protocols 0 to 0, this program 1 to 1\n");
+  expect_alive();
+}
+
+TEST_F(GuestAgentTest, TheLongestRequestsAreAnswered) {
+  // One argument is 128 KiB at most, so that only several make a request that is too long.
+  const std::string text(120'000, 'x');
+  const CommandResult unknown = guest().agent({"get", "/" + std::string(100'000, 'x')});
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_TRUE(unknown.errors.starts_with("tandem: agent: get: /xxx")) << unknown.errors;
+  const CommandResult too_long = guest().agent({"exec", "--", "echo", text, text});
+  EXPECT_EQ(too_long.status, 125);
+  EXPECT_TRUE(too_long.errors.ends_with("at most 131072 are allowed\n")) << too_long.errors;
   expect_alive();
 }
 

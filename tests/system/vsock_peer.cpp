@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guest's end of the tests of vsock: a static program that runs in the initramfs.
 //   vsock_peer echo PORT COUNT            listens, says READY, and echoes COUNT streams
+//   vsock_peer stall PORT                 listens, says READY, and reads nothing of the first stream, until it is killed
+//   vsock_peer old-agent                  takes the agent's place for one client, and speaks protocol 0 alone
 //   vsock_peer exchange PORT COUNT BYTES  opens COUNT streams to the host, and exchanges BYTES on each
 //   vsock_peer refuse PORT                connects to a port of the host that nobody serves
 #include <sys/socket.h>
 #include <sys/time.h>
 // After the socket header, whose types it uses:
 #include <linux/vm_sockets.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -15,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "guest-agent/protocol/frame_channel.hpp"
+#include "guest-agent/protocol/messages.hpp"
 #include "tests/system/stream_load.hpp"
 
 namespace {
@@ -35,15 +40,46 @@ const sockaddr* generic(const sockaddr_vm& address) { return reinterpret_cast<co
 
 UniqueFd vsock() { return UniqueFd(::socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
+/// @return whether `listener` listens on the port now.
+bool listen_on(const UniqueFd& listener, unsigned port) {
+  const sockaddr_vm address = address_of(VMADDR_CID_ANY, port);
+  return ::bind(listener.get(), generic(address), sizeof address) == 0 && ::listen(listener.get(), 1024) == 0;
+}
+
 std::string listen_and_echo(unsigned port, size_t count) {
   const UniqueFd listener = vsock();
-  const sockaddr_vm address = address_of(VMADDR_CID_ANY, port);
-  if (::bind(listener.get(), generic(address), sizeof address) != 0 || ::listen(listener.get(), 1024) != 0) {
+  if (!listen_on(listener, port)) {
     return std::string("listen: ") + std::strerror(errno);
   }
   std::puts("READY");
   std::fflush(stdout);
   return tandem::tests::echo(listener.get(), count);
+}
+
+std::string listen_and_stall(unsigned port) {
+  const UniqueFd listener = vsock();
+  if (!listen_on(listener, port)) {
+    return std::string("listen: ") + std::strerror(errno);
+  }
+  std::puts("READY");
+  std::fflush(stdout);
+  const UniqueFd stream(::accept(listener.get(), nullptr, nullptr));
+  while (true) {
+    ::pause();
+  }
+}
+
+std::string stand_in_for_agent() {
+  const UniqueFd listener = vsock();
+  while (!listen_on(listener, tandem::agent::kAgentPort)) {
+    ::usleep(1000);  // the agent is still there
+  }
+  auto client = tandem::agent::FrameChannel::create(UniqueFd(::accept(listener.get(), nullptr, nullptr)));
+  if (!client ||
+      !client->send(tandem::agent::AgentHello{.oldest_protocol = 0, .newest_protocol = 0, .version = "0.0.1"})) {
+    return "no client";
+  }
+  return client->receive() ? "the client goes on" : "";
 }
 
 std::string connect_and_exchange(unsigned port, size_t count, uint64_t size_bytes) {
@@ -79,6 +115,10 @@ int main(int argument_count, char** arguments) {
   std::string why = "unknown command";
   if (words.size() == 3 && words[0] == "echo") {
     why = listen_and_echo(static_cast<unsigned>(number(1)), number(2));
+  } else if (words.size() == 2 && words[0] == "stall") {
+    why = listen_and_stall(static_cast<unsigned>(number(1)));
+  } else if (words.size() == 1 && words[0] == "old-agent") {
+    why = stand_in_for_agent();
   } else if (words.size() == 4 && words[0] == "exchange") {
     why = connect_and_exchange(static_cast<unsigned>(number(1)), number(2), number(3));
   } else if (words.size() == 2 && words[0] == "refuse") {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -111,6 +112,31 @@ TEST_F(LinuxVsockTest, TheHostConnectsToTheGuest) {
     EXPECT_EQ(exchange(dial_often(port, count), size_bytes), "");
     EXPECT_EQ(peer.wait(kHangLimit), 0) << peer.output() << peer.errors();
   }
+}
+
+TEST_F(LinuxVsockTest, AGuestEndThatStopsReadingStallsOnlyItsOwnStream) {
+  constexpr int kRounds = 4;
+  constexpr size_t kMostBytes = 16U << 20;  // far more than the buffers on the way hold
+  ChildProcess staller(guest().agent_command({"exec", "--", kPeer, "stall", "6002"}));
+  ASSERT_TRUE(staller.wait_for("READY", 0, kHangLimit)) << staller.output() << staller.errors();
+  ChildProcess peer(guest().agent_command({"exec", "--", kPeer, "echo", "6003", std::to_string(kRounds)}));
+  ASSERT_TRUE(peer.wait_for("READY", 0, kHangLimit)) << peer.output() << peer.errors();
+  const UniqueFd stalled = dial("6002");
+  ASSERT_TRUE(stalled);
+  const std::string data(64U << 10, 's');
+  size_t sent_bytes = 0;
+  // What the other stream does meanwhile gives this one time to fill up on its whole way.
+  for (int round = 0; round < kRounds; ++round) {
+    ssize_t count = 0;
+    do {
+      count = ::send(stalled.get(), data.data(), data.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      sent_bytes += static_cast<size_t>(std::max<ssize_t>(count, 0));
+    } while (count > 0 && sent_bytes < kMostBytes);
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(exchange(dial_often("6003", 1), kLongBytes), "");
+  }
+  EXPECT_LT(sent_bytes, kMostBytes) << "somebody keeps what nobody reads";
+  EXPECT_EQ(peer.wait(kHangLimit), 0) << peer.output() << peer.errors();
 }
 
 }  // namespace

@@ -41,12 +41,18 @@ Convergence::Next Convergence::after(const Round& round) {
   if (throttle_percent_ == kThrottleSteps.back() && ++rounds_at_most_ > kLastRounds) {
     return Next::kGiveUp;
   }
-  const bool progress = round.left_bytes / 3 < round.copied_bytes / 4;
-  rounds_without_progress_ = progress ? 0 : rounds_without_progress_ + 1;
+  note_progress(round);
   if (rounds_without_progress_ >= kPatience) {
     throttle_more();
   }
   return Next::kAgain;
+}
+
+void Convergence::note_progress(const Round& round) {
+  const uint64_t mark = mark_bytes_.value_or(round.copied_bytes);
+  const bool progress = round.left_bytes / 3 < mark / 4;
+  mark_bytes_ = progress ? round.left_bytes : mark;
+  rounds_without_progress_ = progress ? 0 : rounds_without_progress_ + 1;
 }
 
 void Convergence::throttle_more() {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace tandem::migration {
 
@@ -10,8 +11,8 @@ namespace tandem::migration {
 /// to be slowed down if the rest does not get smaller.
 ///
 /// A round copies what was written during the one before. Its rate, measured, tells how long the rest would take. Three
-/// quarters of the allowed downtime are for that, one quarter is for saving, restoring and the hand-over. A rest that a round
-/// has not brought down to three quarters of what the round copied is no progress: the vCPUs are throttled a step more.
+/// quarters of the allowed downtime are for that, one quarter is for saving, restoring and the hand-over. Progress is a rest below
+/// three quarters of the one of the last progress, whatever was between: without it the vCPUs are throttled a step more.
 class Convergence {
  public:
   using Duration = std::chrono::nanoseconds;
@@ -42,6 +43,7 @@ class Convergence {
 
  private:
   void measure(const Round& round);
+  void note_progress(const Round& round);
   void throttle_more();
 
   Duration allowed_;
@@ -49,6 +51,7 @@ class Convergence {
   uint64_t bandwidth_ = 0;
   uint64_t dirty_rate_ = 0;
   unsigned throttle_percent_ = 0;
+  std::optional<uint64_t> mark_bytes_;  // the rest at the last progress; at first what the first round copied
   unsigned rounds_without_progress_ = 0;
   unsigned rounds_at_most_ = 0;  // with the throttle at its limit
 };

@@ -58,6 +58,33 @@ TEST_F(ConvergenceTest, RoundsThatShrinkDoNotThrottle) {
   EXPECT_EQ(convergence_.throttle_percent(), 0U);
 }
 
+TEST_F(ConvergenceTest, GoodRoundsBetweenBadOnesAreNoProgress) {
+  uint64_t copied = 1024;
+  int rounds = 0;
+  while (rounds < 1000) {
+    const uint64_t left = rounds % 2 == 0 ? 600 : 1024;
+    ++rounds;
+    if (convergence_.after({.copied_bytes = copied * kMiB,
+                            .duration = milliseconds(static_cast<int64_t>(copied)),
+                            .left_bytes = left * kMiB}) != Next::kAgain) {
+      break;
+    }
+    copied = left;
+  }
+  EXPECT_EQ(rounds, 1 + 7 * 2 + 30 + 1);
+  EXPECT_EQ(convergence_.throttle_percent(), 99U);
+}
+
+TEST_F(ConvergenceTest, SlowProgressDoesNotThrottle) {
+  for (uint64_t left = 4000; left > 400; left = left * 4 / 5) {
+    EXPECT_EQ(convergence_.after({.copied_bytes = left * 5 / 4 * kMiB,
+                                  .duration = milliseconds(static_cast<int64_t>(left) * 5 / 4),
+                                  .left_bytes = left * kMiB}),
+              Next::kAgain);
+  }
+  EXPECT_EQ(convergence_.throttle_percent(), 0U);
+}
+
 TEST_F(ConvergenceTest, GivesUpInTheEnd) {
   const Convergence::Round stuck{.copied_bytes = 100 * kMiB, .duration = milliseconds(1000), .left_bytes = 100 * kMiB};
   int rounds = 0;

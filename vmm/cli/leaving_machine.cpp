@@ -69,10 +69,7 @@ Result<void> LeavingMachine::reclaim_disks() {
 
 void LeavingMachine::leave_to_user() {
   held_ = false;
-  const auto left = machine_.on_control_thread([this]() -> Result<void> {
-    TANDEM_TRY(machine_.pause());
-    return machine_.release();
-  });
+  const auto left = machine_.on_control_thread([this] { return machine_.release_paused(); });
   if (!left) {
     log::error("migrate: {}", left.error().message());
   }

@@ -350,7 +350,13 @@ Result<void> Machine::follow_wishes() {
   return {};
 }
 
+/// Who holds the machine has told somebody how it goes on, or soon will.
+Result<void> Machine::require_not_held() const {
+  return life_.is_held() ? fail(Errc::kBusy, "the virtual machine is being saved or sent") : Result<void>();
+}
+
 Result<void> Machine::pause() {
+  TANDEM_TRY(require_not_held());
   const bool was_paused = life_.is_paused_by_user();
   life_.set_paused_by_user(true);
   auto done = follow_wishes();
@@ -380,6 +386,7 @@ Result<std::unique_ptr<VcpuThrottle>> Machine::make_throttle() const {
 }
 
 Result<void> Machine::resume() {
+  TANDEM_TRY(require_not_held());
   if (disks_are_away_) {
     TANDEM_TRY(reclaim_disks());
   }
@@ -412,10 +419,13 @@ Result<void> Machine::release() {
   return follow_wishes();
 }
 
+Result<void> Machine::release_paused() {
+  life_.set_paused_by_user(true);
+  return release();
+}
+
 Result<void> Machine::reset() {
-  if (life_.is_held()) {
-    return fail(Errc::kBusy, "the virtual machine is being saved or sent");
-  }
+  TANDEM_TRY(require_not_held());
   [[maybe_unused]] const auto void_now = requests_.take();  // by a guest that is gone after the reset
   auto done = reset_guest("asked for on the host");
   if (!done) {

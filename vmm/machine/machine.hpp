@@ -120,10 +120,11 @@ class Machine final : public MachineEvents {
 
   /// Parks the vCPUs and finishes what the devices have in flight, as the user's wish: the machine stays paused until
   /// `resume`. What the guest asked for just before waits until then. Does nothing if that is so already.
-  /// @errors  what a device cannot finish; the machine runs on.
+  /// @errors  what a device cannot finish; the machine runs on. Errc::kBusy: a job holds the machine, and may have told
+  ///          somebody already how it goes on.
   Result<void> pause();
-  /// Takes back `pause`. A machine that a job holds goes on when the job is done with it.
-  /// @errors  what a device cannot take up again; the machine stays paused.
+  /// Takes back `pause`.
+  /// @errors  what a device cannot take up again; the machine stays paused. Errc::kBusy: as for `pause`.
   Result<void> resume();
 
   /// As `pause`, for a job that saves or sends the machine: what the guest has asked for is done first, so that no state
@@ -133,6 +134,9 @@ class Machine final : public MachineEvents {
   /// Ends a hold: the machine goes on, unless the user paused it.
   /// @errors  as `resume`.
   Result<void> release();
+  /// Ends a hold and leaves the machine to the user, as if they had paused it meanwhile.
+  /// @errors  as `pause`.
+  Result<void> release_paused();
 
   /// Resets the guest in place, as one that asks for it. A paused one stays paused, and starts anew when it is resumed.
   /// @errors  Errc::kBusy: a job holds the machine. All others end the machine.
@@ -183,6 +187,7 @@ class Machine final : public MachineEvents {
 
   Result<void> load_guest();
   Result<void> start(Start first);
+  [[nodiscard]] Result<void> require_not_held() const;
   Result<void> stop_guest();
   Result<void> release_guest();
   Result<void> continue_guest();

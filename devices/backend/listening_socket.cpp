@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devices/backend/listening_socket.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <thread>
 
 namespace tandem::devices {
 namespace {
@@ -55,11 +61,36 @@ Result<void> remove_stale(const Address& address) {
   return {};
 }
 
+/// Keeps others of us from starting to listen in the directory of `path` until it is closed: between bind(2) and listen(2), and
+/// while a stale socket is replaced, a socket looks to them as if nobody had it. None where the directory cannot be read: then
+/// the window stays open.
+/// @errors  Errc::kBusy: somebody else holds on to the directory.
+Result<UniqueFd> lock_directory(const std::string& path) {
+  constexpr std::chrono::milliseconds kPause(1);
+  constexpr int kTries = 5000;
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  UniqueFd directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) {
+    return directory;
+  }
+  for (int tries = 0; ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return UniqueFd();
+    }
+    if (tries == kTries) {
+      return fail(Errc::kBusy, "{}: another process keeps its directory locked", path);
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return directory;
+}
+
 }  // namespace
 
 Result<ListeningSocket> ListeningSocket::create(std::string path, int backlog) {
   const Address address = TANDEM_TRY(address_of(path));
   UniqueFd fd = TANDEM_TRY(open_socket());
+  const UniqueFd directory = TANDEM_TRY(lock_directory(path));
   ::fchmod(fd.get(), S_IRUSR | S_IWUSR);  // the path is made with the mode of the socket
   int bound = ::bind(fd.get(), generic(address), sizeof address);
   if (bound != 0 && errno == EADDRINUSE) {

@@ -10,13 +10,14 @@
 
 namespace tandem::devices {
 
-/// A Unix stream socket that listens at a path, which only the owner may connect to; the path goes with it.
+/// A Unix stream socket that listens at a path, which only the owner may connect to; the path goes with it. Of several of us that
+/// want one path at the same time one gets it.
 class ListeningSocket {
  public:
   static constexpr int kShortBacklog = 4;
 
   /// A socket that a process left behind, and no one listens at any more, is replaced.
-  /// @errors  Errc::kOutOfRange: the path is too long for an address. Errc::kBusy: another process listens there.
+  /// @errors  Errc::kOutOfRange: the path is too long for an address. Errc::kBusy: another process listens there, or keeps the directory locked.
   ///          Errc::kExists: something else than a socket is there.
   /// @param backlog  most clients that wait to be accepted; the next ones have to wait, or to try again.
   static Result<ListeningSocket> create(std::string path, int backlog = kShortBacklog);

@@ -169,7 +169,14 @@ Result<void> StagedDirectory::publish() {
     moved = exchange();
   }
   TANDEM_TRY(with_context(std::move(moved), path_));
-  return with_context(sync_directory(parent_.get()), path_);
+  if (auto synced = sync_directory(parent_.get()); !synced) {
+    staged_name_.clear();  // an old one stays: after a crash either of them may be what is there
+    return with_context(std::move(synced), path_);
+  }
+  if (!staged_name_.empty()) {
+    remove_staged();  // the old one
+  }
+  return {};
 }
 
 Result<void> StagedDirectory::move_to_free_place() {
@@ -195,7 +202,6 @@ Result<void> StagedDirectory::exchange() {
   if (::renameat2(parent, staged_name_.c_str(), parent, name_.c_str(), RENAME_EXCHANGE) != 0) {
     return lacks_rename_flags(errno) ? exchange_in_steps() : fail_errno("exchange with the new one");
   }
-  remove_staged();  // the old one has that name now
   return {};
 }
 
@@ -210,7 +216,6 @@ Result<void> StagedDirectory::exchange_in_steps() {
     return moved;
   }
   staged_name_ = old_name;
-  remove_staged();
   return {};
 }
 

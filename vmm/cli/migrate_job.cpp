@@ -136,7 +136,9 @@ Result<Json> migrate(Machine& machine, const MigrateOrder& order, JobContext& jo
   const auto relay = TANDEM_TRY(CancelRelay::create(job, machine, *cancellation));
   JobProgressObserver observer(job);
   LeavingMachine leaving(machine);
-  UniqueFd socket = TANDEM_TRY(migration::connect_to(order.address, Deadline(kConnectPatience)));
+  auto connected = migration::connect_to(order.address, Deadline(kConnectPatience), cancellation->fd());
+  TANDEM_TRY(cancellation->check());
+  UniqueFd socket = TANDEM_TRY(std::move(connected));
   auto channel = TANDEM_TRY(migration::SocketChannel::create(std::move(socket), cancellation->fd()));
   MigrationOutcome outcome = migration::MigrationSender(channel, leaving, observer, *cancellation, order.wishes).run();
   switch (outcome.kind) {

@@ -123,14 +123,14 @@ void send_at_once(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-Result<void> connect_socket(int fd, const SocketAddress& address, const Deadline& deadline) {
+Result<void> connect_socket(int fd, const SocketAddress& address, const Deadline& deadline, int interrupt_fd) {
   if (::connect(fd, address.generic(), address.size_bytes) == 0) {
     return {};
   }
   if (errno != EINPROGRESS && errno != EINTR) {
     return fail_errno("connect");
   }
-  TANDEM_TRY(wait_for(fd, POLLOUT, -1, deadline));
+  TANDEM_TRY(wait_for(fd, POLLOUT, interrupt_fd, deadline));
   int os_error = 0;
   socklen_t size = sizeof os_error;
   if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &os_error, &size) != 0 || os_error != 0) {
@@ -182,13 +182,13 @@ Result<MigrationAddress> MigrationAddress::parse(std::string_view text) {
 
 bool MigrationAddress::is_local() const { return kind != Kind::kTcp || host == "::1" || host.starts_with("127."); }
 
-Result<UniqueFd> connect_to(const MigrationAddress& address, const Deadline& deadline) {
+Result<UniqueFd> connect_to(const MigrationAddress& address, const Deadline& deadline, int interrupt_fd) {
   if (address.kind == MigrationAddress::Kind::kFd) {
     return inherit(address);
   }
   const SocketAddress where = socket_address(address);
   UniqueFd fd = TANDEM_TRY(stream_socket(where));
-  TANDEM_TRY(with_context(connect_socket(fd.get(), where, deadline), address.text));
+  TANDEM_TRY(with_context(connect_socket(fd.get(), where, deadline, interrupt_fd), address.text));
   send_at_once(fd.get());
   return fd;
 }

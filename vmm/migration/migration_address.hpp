@@ -32,8 +32,9 @@ struct MigrationAddress {
 };
 
 /// Connects to a receiver; takes the descriptor over for kFd.
-/// @errors  as connect(2); Errc::kIo: the deadline has passed.
-Result<UniqueFd> connect_to(const MigrationAddress& address, const Deadline& deadline);
+/// @param interrupt_fd  ends the wait when it is readable; -1: nothing does.
+/// @errors  as connect(2); Errc::kIo: the deadline has passed; Errc::kClosed: interrupted.
+Result<UniqueFd> connect_to(const MigrationAddress& address, const Deadline& deadline, int interrupt_fd = -1);
 
 /// Waits for senders.
 class MigrationListener {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "vmm/migration/socket_channel.hpp"
 
@@ -88,6 +89,26 @@ TEST(MigrationAddressTest, AnInterruptEndsTheWaitForASender) {
   signal_eventfd(interrupt.get());
   EXPECT_EQ(listener->accept(interrupt.get()).error().code(), Errc::kClosed);
   EXPECT_NE(*listener->port(), 0);
+}
+
+// A listener that accepts nobody makes connect(2) wait once its queue is full.
+TEST(MigrationAddressTest, AnInterruptEndsTheWaitForAReceiver) {
+  auto listener = MigrationListener::create(*MigrationAddress::parse("tcp:127.0.0.1:0"));
+  ASSERT_TRUE(listener) << listener.error().message();
+  const auto address = *MigrationAddress::parse(fmt::format("tcp:127.0.0.1:{}", *listener->port()));
+  std::vector<UniqueFd> queue;
+  while (queue.size() < 16) {
+    auto connected = connect_to(address, Deadline(std::chrono::milliseconds(50)));
+    if (!connected) {
+      EXPECT_EQ(connected.error().code(), Errc::kIo);
+      break;
+    }
+    queue.push_back(*std::move(connected));
+  }
+  ASSERT_LT(queue.size(), 16U);
+  const UniqueFd interrupt = create_eventfd().value();
+  signal_eventfd(interrupt.get());
+  EXPECT_EQ(connect_to(address, Deadline(), interrupt.get()).error().code(), Errc::kClosed);
 }
 
 TEST(MigrationAddressTest, AnInheritedConnectionIsHandedOutOnce) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// usage: timed_run [--root DIR] OUTPUT PROGRAM [ARGUMENT…]
+// usage: timed_run [--root DIR] [--input FILE] OUTPUT PROGRAM [ARGUMENT…]
 //
-// Runs PROGRAM (a path, inside DIR if that is given) with an empty standard input and its standard output in the file
-// OUTPUT. Prints
+// Runs PROGRAM (a path, inside DIR if that is given) with its standard input from FILE, or an empty one, and its standard
+// output in the file OUTPUT. Prints
 // `timed START END FREQUENCY STATUS`: the counter right before exec, the counter when the program had ended, its
 // frequency in Hz, and the program's exit status (128+N if signal N ended it).
 #include <fcntl.h>
@@ -38,6 +38,7 @@ bool redirect(int descriptor, const char* path, int flags) {
 
 struct Request {
   const char* root = nullptr;
+  const char* input = "/dev/null";
   const char* output = nullptr;
   char** program = nullptr;
 };
@@ -46,7 +47,7 @@ bool enter(const char* root) { return root == nullptr || (::chroot(root) == 0 &&
 
 /// What the child does: the last thing before exec is to read the counter.
 [[noreturn]] void become(const Request& request, volatile uint64_t* start) {
-  if (redirect(STDIN_FILENO, "/dev/null", O_RDONLY) &&
+  if (redirect(STDIN_FILENO, request.input, O_RDONLY) &&
       redirect(STDOUT_FILENO, request.output, O_WRONLY | O_CREAT | O_TRUNC) && enter(request.root)) {
     *start = counter();
     ::execv(request.program[0], request.program);
@@ -77,12 +78,17 @@ int run(const Request& request) {
 int main(int argc, char** argv) {
   Request request;
   int next = 1;
-  if (argc > 2 && std::strcmp(argv[1], "--root") == 0) {
-    request.root = argv[2];
-    next = 3;
+  for (; next + 1 < argc; next += 2) {
+    if (std::strcmp(argv[next], "--root") == 0) {
+      request.root = argv[next + 1];
+    } else if (std::strcmp(argv[next], "--input") == 0) {
+      request.input = argv[next + 1];
+    } else {
+      break;
+    }
   }
   if (argc - next < 2) {
-    std::fputs("usage: timed_run [--root DIR] OUTPUT PROGRAM [ARGUMENT...]\n", stderr);
+    std::fputs("usage: timed_run [--root DIR] [--input FILE] OUTPUT PROGRAM [ARGUMENT...]\n", stderr);
     return 2;
   }
   request.output = argv[next];

@@ -10,30 +10,15 @@ import time
 
 import guest_runs
 from figures import Figure, Report
-from guest_runs import PLACE, QEMU, TANDEM, TANDEM_WITHOUT_PV, TOP, BenchFailed, Run, output_of, show
+from guest_runs import (PLACE, QEMU, TANDEM, TANDEM_WITHOUT_PV, TOP, BenchFailed, Run, build, icount_clock, icount_options,
+                        output_of, show)
+from moves import migrate, restore, save
 
-HOST_KERNEL = "stock"
 PEER_PACKAGES = ("kvmtool", "firecracker", "cloud-hypervisor", "crosvm")
 QUIET_CONSOLE = "console=ttyAMA0 quiet"
 SUBJECTS = (TANDEM, TANDEM_WITHOUT_PV, QEMU)
 MACHINE = "this machine"
 TESTBED_LIMIT_S = 4  # docs/testbed.md: what a testbed may cost besides its command, and a busybox guest until it is up
-
-
-def _icount_options():
-    return ["--icount", "--kernel", HOST_KERNEL, "--memory", "2G"]
-
-
-def _icount_clock():
-    if guest_runs.is_native():
-        return "time of this machine's counter"
-    return f"virtual time of scripts/testbed --icount --kernel {HOST_KERNEL}: 1 instruction = 1 ns"
-
-
-def _build():
-    """Builds Tandem and what is measured with it."""
-    if subprocess.run([TOP / "scripts/build", "arm64"], stdin=subprocess.DEVNULL, check=False).returncode != 0:
-        raise BenchFailed("cannot build arm64")
 
 
 def _shown(subject, command):
@@ -63,7 +48,7 @@ def first_instruction_ms(timed):
 
 def boot(options):
     """exec of the VMM until the guest's first instruction, and until a minimal Linux guest has powered off."""
-    _build()
+    build()
     payload, kernel, initrd = "first_instruction.img", "Image", "init.cpio"
     linux = options.guest_kernel or "small"
     binaries = TOP / "build/arm64/bench"
@@ -75,7 +60,7 @@ def boot(options):
                 (("first", subject.boot(payload)), ("off", subject.boot(kernel, initrd, QUIET_CONSOLE)))}
     runs = [Run(f"{subject.name}-{what}", subject, tuple(command)) for (subject, what), command in commands.items()]
     show(f"boot: {options.runs} runs of each of {len(runs)} command lines in the testbed")
-    version, timed = guest_runs.measure(_icount_options(), files, runs * options.runs, output_of(prepare, "qemu"))
+    version, timed = guest_runs.measure(icount_options(), files, runs * options.runs, output_of(prepare, "qemu"))
     figures = []
     for (subject, what), command in commands.items():
         seen = timed[f"{subject.name}-{what}"]
@@ -83,7 +68,7 @@ def boot(options):
                         ("exec to power-off of Linux", [one.total_ms() for one in seen]))
         figures.append(Figure(name, subject.name, "ms", tuple(values), _shown(subject, command)))
     notes = [f"guests have 1 vCPU and 128 MiB; Linux is the kernel '{linux}' with an initramfs that only powers off"]
-    return Report("boot", f"scripts/bench boot --runs {options.runs} --guest-kernel {linux}", _icount_clock(),
+    return Report("boot", f"scripts/bench boot --runs {options.runs} --guest-kernel {linux}", icount_clock(),
                   figures, notes + _peer_note(version), lowest=TANDEM.name)
 
 
@@ -99,12 +84,12 @@ def instructions_per_exit(timed):
 
 def exits(options):
     """Cost of an access to a device register that the VMM answers."""
-    _build()
+    build()
     payload = "mmio_exits.img"
     commands = {subject: subject.boot(payload) for subject in SUBJECTS}
     runs = [Run(subject.name, subject, tuple(command)) for subject, command in commands.items()]
     show(f"exits: {options.runs} runs of each of {len(runs)} command lines in the testbed")
-    version, timed = guest_runs.measure(_icount_options(), {payload: TOP / f"build/arm64/bench/payloads/{payload}"},
+    version, timed = guest_runs.measure(icount_options(), {payload: TOP / f"build/arm64/bench/payloads/{payload}"},
                                         runs * options.runs, output_of(TOP / "scripts/bench.d/prepare", "qemu"))
     unit = "ns" if guest_runs.is_native() else "instructions"
     figures = []
@@ -113,7 +98,7 @@ def exits(options):
         figures += [Figure(f"{access.replace('-', ' ')}", subject.name, unit, tuple(one[access] for one in seen),
                            _shown(subject, command)) for access in seen[0]]
     notes = ["each figure is what 2000 more accesses cost, divided by 2000: guest, KVM and VMM together"]
-    return Report("exits", f"scripts/bench exits --runs {options.runs}", _icount_clock(), figures,
+    return Report("exits", f"scripts/bench exits --runs {options.runs}", icount_clock(), figures,
                   notes + _peer_note(version), lowest=TANDEM.name)
 
 
@@ -129,7 +114,7 @@ def _testbed_seconds(kernel):
 
 def testbed(options):
     """What a testbed costs besides its command, and how long a busybox guest takes in it."""
-    _build()
+    build()
     kernel = options.guest_kernel or "tandem"
     images = TOP / "scripts/images"
     files = {"Image": output_of(images, "kernel", "--kernel", kernel),
@@ -167,9 +152,9 @@ def cost_per_switch(output):
 
 def pv_overhead(options):
     """What the BPF back end of PV vCPU state adds to a context switch of the host."""
-    _build()
+    build()
     program = ["build/arm64/bench/switch_cost", str(SWITCHES), "0", *map(str, VMS_ON_HOST)]
-    command = [TOP / "scripts/testbed", *_icount_options(), "--timeout", "1800", "--", *program]
+    command = [TOP / "scripts/testbed", *icount_options(), "--timeout", "1800", "--", *program]
     show(f"pv-overhead: {options.runs} testbeds")
     runs = [cost_per_switch(output_of(*command)) for _ in range(options.runs)]
     unit = "ns" if guest_runs.is_native() else "instructions"
@@ -180,7 +165,7 @@ def pv_overhead(options):
                 for vms in VMS_ON_HOST for task, name in TASKS.items()]
     notes = ["two threads of one CPU take turns; as vCPUs they are active ones of one VM, and are preempted each time",
              "every VM has a BPF program of its own"]
-    return Report("pv-overhead", f"scripts/bench pv-overhead --runs {options.runs}", _icount_clock(), figures, notes)
+    return Report("pv-overhead", f"scripts/bench pv-overhead --runs {options.runs}", icount_clock(), figures, notes)
 
 
 AGENT_READY_LIMIT_MS = 1000
@@ -218,12 +203,12 @@ def agent_figures(output):
 
 def agent(options):
     """Userspace's start until the guest agent listens, and round trips to it."""
-    _build()
+    build()
     linux = options.guest_kernel or "stock"
     images = TOP / "scripts/images"
     script = AGENT_SCRIPT.format(place=PLACE, execs=EXECS, kernel=shlex.quote(output_of(images, "kernel", "--kernel", linux)),
                                  initrd=shlex.quote(output_of(images, "initramfs", "--kernel", linux)))
-    command = [TOP / "scripts/testbed", *_icount_options(), "--timeout", "1800", "--", "sh", "-c", script]
+    command = [TOP / "scripts/testbed", *icount_options(), "--timeout", "1800", "--", "sh", "-c", script]
     show(f"agent: {options.runs} testbeds with a guest each")
     runs = [agent_figures(output_of(*command)) for _ in range(options.runs)]
     figures = [Figure("userspace's start to agent ready", "guest", "ms", tuple(run[0] for run in runs),
@@ -232,7 +217,8 @@ def agent(options):
                Figure("ping round trip", "host", "ms", tuple(ms for run in runs for ms in run[2]), "tandem agent VM ping --json")]
     notes = [f"the guest is the kernel '{linux}' with the initramfs of scripts/images, 1 vCPU and 256 MiB",
              "exec counts all of the command on the host, its start included; ping only question and answer"]
-    return Report("agent", f"scripts/bench agent --runs {options.runs} --guest-kernel {linux}", _icount_clock(), figures, notes)
+    return Report("agent", f"scripts/bench agent --runs {options.runs} --guest-kernel {linux}", icount_clock(), figures, notes)
 
 
-BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead, "agent": agent}
+BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead, "agent": agent,
+              "save": save, "restore": restore, "migrate": migrate}

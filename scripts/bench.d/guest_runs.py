@@ -12,6 +12,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent.parent
 PLACE = "/tmp/tandem-bench"  # in the testbed's memory: no shared directory has a part in what is measured
 QEMU_ROOT = f"{PLACE}/qemu"
+HOST_KERNEL = "stock"
 
 
 class BenchFailed(Exception):
@@ -33,6 +34,22 @@ def output_of(*command):
     if run.returncode != 0:
         raise BenchFailed(f"{Path(command[0]).name} {command[1]} ended with status {run.returncode}")
     return run.stdout.strip()
+
+
+def icount_options(memory="2G"):
+    return ["--icount", "--kernel", HOST_KERNEL, "--memory", memory]
+
+
+def icount_clock():
+    if is_native():
+        return "time of this machine's counter"
+    return f"virtual time of scripts/testbed --icount --kernel {HOST_KERNEL}: 1 instruction = 1 ns"
+
+
+def build():
+    """Builds Tandem and what is measured with it."""
+    if subprocess.run([TOP / "scripts/build", "arm64"], stdin=subprocess.DEVNULL, check=False).returncode != 0:
+        raise BenchFailed("cannot build arm64")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "guest-agent/agent.hpp"
+#include "guest-agent/descriptor_limit.hpp"
 #include "guest-agent/first_process.hpp"
 #include "guest-agent/guest_facts.hpp"
 #include "guest-agent/linux_guest.hpp"
@@ -43,17 +44,18 @@ int report(const Error& error) {
   return EXIT_FAILURE;
 }
 
-/// A thousand threads and sockets are to fit: small stacks, one heap, as many descriptors as root may have.
+/// A thousand threads and sockets are to fit: small stacks, one heap, enough descriptors.
 void make_room() {
   constexpr size_t kStackBytes = 256U << 10;
-  constexpr rlim_t kDescriptors = 16384;
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, kStackBytes);
   ::pthread_setattr_default_np(&attributes);
   ::pthread_attr_destroy(&attributes);
   ::mallopt(M_ARENA_MAX, 1);
-  const rlimit limit{kDescriptors, kDescriptors};
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit = roomy_descriptor_limit(limit);
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -2,8 +2,6 @@
 #include "guest-agent/neighbours.hpp"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/ethernet.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <netinet/icmp6.h>
@@ -13,29 +11,23 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 
 namespace tandem::agent {
 namespace {
 
-using Mac = std::array<uint8_t, ETH_ALEN>;
-
-/// An Ethernet that is up.
-struct Ethernet {
-  unsigned index = 0;
-  Mac mac{};
-};
-
-using Interfaces = std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)>;
-
-std::map<std::string, Ethernet> ethernets(const Interfaces& list) {
-  std::map<std::string, Ethernet> found;
-  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
+std::map<std::string, Ethernet, std::less<>> ethernets(const ifaddrs* list) {
+  std::map<std::string, Ethernet, std::less<>> found;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET || (entry->ifa_flags & IFF_UP) == 0) {
       continue;
     }
@@ -77,7 +69,7 @@ Result<void> announce(const Ethernet& ethernet, const in_addr& address) {
 struct Advertisement {
   nd_neighbor_advert header;
   nd_opt_hdr option;
-  Mac mac;
+  std::array<uint8_t, ETH_ALEN> mac;
 };
 
 Result<void> announce(const Ethernet& ethernet, const in6_addr& address) {
@@ -100,42 +92,59 @@ Result<void> announce(const Ethernet& ethernet, const in6_addr& address) {
               sizeof all_nodes);
 }
 
-/// Announces the address of `entry`, and notes it.
-Result<void> announce(const ifaddrs& entry, const Ethernet& ethernet, std::vector<NetworkAddress>& announced) {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const int family = entry.ifa_addr->sa_family;
-  if (family == AF_INET) {
-    const in_addr& address = reinterpret_cast<const sockaddr_in*>(entry.ifa_addr)->sin_addr;
-    TANDEM_TRY(announce(ethernet, address));
-    ::inet_ntop(family, &address, text.data(), text.size());
-  } else if (family == AF_INET6) {
-    const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(entry.ifa_addr)->sin6_addr;
-    TANDEM_TRY(announce(ethernet, address));
-    ::inet_ntop(family, &address, text.data(), text.size());
-  } else {
-    return {};
+Result<void> announce(const Ethernet& ethernet, const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    return announce(ethernet, reinterpret_cast<const sockaddr_in&>(address).sin_addr);
   }
-  announced.push_back({entry.ifa_name, text.data(), 0});
-  return {};
+  return announce(ethernet, reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+/// The text of an IPv4 or IPv6 address; nothing if it is neither.
+std::optional<std::string> text_of(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address != nullptr && address->sa_family == AF_INET) {
+    return ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text.data(), text.size());
+  }
+  if (address != nullptr && address->sa_family == AF_INET6) {
+    return ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text.data(), text.size());
+  }
+  return std::nullopt;
 }
 
 }  // namespace
+
+Result<std::vector<NetworkAddress>> announce_each(const ifaddrs* list, const Announce& announce) {
+  const auto up = ethernets(list);
+  std::vector<NetworkAddress> announced;
+  std::string failures;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    // An IPv4 address may have a label, which stands where the interface's name does: "eth0:1".
+    const std::string_view label = entry->ifa_name;
+    const auto ethernet = up.find(label.substr(0, label.find(':')));
+    const auto text = text_of(entry->ifa_addr);
+    if (!text || ethernet == up.end()) {
+      continue;
+    }
+    if (const auto sent = announce(ethernet->second, *entry->ifa_addr)) {
+      announced.push_back({entry->ifa_name, *text, 0});
+    } else if (sent.error().os_error() != EADDRNOTAVAIL) {  // that one is not in use yet: the kernel still tests it
+      failures += fmt::format("{}{} on {}: {}", failures.empty() ? "" : "; ", *text, label, sent.error().message());
+    }
+  }
+  if (!failures.empty()) {
+    return fail(Errc::kIo, "{}", failures);
+  }
+  return announced;
+}
 
 Result<std::vector<NetworkAddress>> announce_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) {
     return fail_errno("getifaddrs");
   }
-  const Interfaces list(first, &::freeifaddrs);
-  const std::map<std::string, Ethernet> up = ethernets(list);
-  std::vector<NetworkAddress> announced;
-  for (const ifaddrs* entry = list.get(); entry != nullptr; entry = entry->ifa_next) {
-    const auto ethernet = up.find(entry->ifa_name);
-    if (entry->ifa_addr != nullptr && ethernet != up.end()) {
-      TANDEM_TRY(announce(*entry, ethernet->second, announced));
-    }
-  }
-  return announced;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> list(first, &::freeifaddrs);
+  return announce_each(list.get(),
+                       [](const Ethernet& ethernet, const sockaddr& address) { return announce(ethernet, address); });
 }
 
 }  // namespace tandem::agent

@@ -18,7 +18,8 @@ class GuestControl {
  public:
   virtual ~GuestControl() = default;
 
-  /// File systems on block devices, each once, those mounted first first.
+  /// File systems on block devices, each once, those mounted first first; at a place where it can be reached, which no other
+  /// mount hides.
   virtual Result<std::vector<Mount>> block_mounts() = 0;
 
   /// Keeps everybody from writing to the file system at `mount_point`; what is dirty is written first.
@@ -37,6 +38,8 @@ class GuestControl {
 
   /// Whether a shutdown has to do without init.
   [[nodiscard]] virtual bool is_forced(const PowerRequest& request) const = 0;
+  /// Writes what is dirty.
+  virtual void sync() = 0;
   /// Reboots or powers off. A forced one does not return.
   virtual Result<void> power(const PowerRequest& request) = 0;
 };

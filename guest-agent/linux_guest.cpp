@@ -54,7 +54,7 @@ Result<void> ask_init(const std::string& name) {
 }  // namespace
 
 Result<std::vector<Mount>> LinuxGuest::block_mounts() {
-  return parse_block_mounts(TANDEM_TRY(read_kernel_file("/proc/self/mountinfo")));
+  return each_once(parse_block_mounts(TANDEM_TRY(read_kernel_file("/proc/self/mountinfo"))), is_on_top);
 }
 
 Result<void> LinuxGuest::freeze(const std::string& mount_point) { return control_filesystem(mount_point, FIFREEZE); }
@@ -103,11 +103,12 @@ Result<std::vector<NetworkAddress>> LinuxGuest::announce() { return announce_add
 
 bool LinuxGuest::is_forced(const PowerRequest& request) const { return request.forced || shutdown_ == Shutdown::kByUs; }
 
+void LinuxGuest::sync() { ::sync(); }
+
 Result<void> LinuxGuest::power(const PowerRequest& request) {
   if (!is_forced(request)) {
     return ask_init(request.reboots ? "reboot" : "poweroff");
   }
-  ::sync();
   ::reboot(request.reboots ? RB_AUTOBOOT : RB_POWER_OFF);
   return fail_errno("reboot");
 }

@@ -23,6 +23,7 @@ class LinuxGuest final : public GuestControl {
   Result<void> reseed(std::span<const std::byte> seed) override;
   Result<std::vector<NetworkAddress>> announce() override;
   [[nodiscard]] bool is_forced(const PowerRequest& request) const override;
+  void sync() override;
   Result<void> power(const PowerRequest& request) override;
 
  private:

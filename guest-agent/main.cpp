@@ -105,7 +105,7 @@ Result<void> run(const Options& options) {
   context = new SessionContext{*guest, *freezer, events, "", uptime_ns()};
   auto* const agent = new Agent(*context);
   const auto ended = listen_and_serve(listener, *agent, signals, options);
-  freezer->thaw();
+  freezer->end();
   return ended;
 }
 

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <optional>
+#include <set>
 
 #include "vmm/lib/unique_fd/unique_fd.hpp"
 
@@ -21,6 +24,12 @@ std::vector<std::string_view> words_of(std::string_view line) {
     line.remove_prefix(std::min(end + 1, line.size()));
   }
   return words;
+}
+
+std::optional<uint64_t> number_in(std::string_view word) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size() ? std::optional(number) : std::nullopt;
 }
 
 /// mountinfo writes space, tab, newline and backslash as a backslash and three octal digits.
@@ -51,7 +60,6 @@ std::vector<Mount> parse_block_mounts(std::string_view mountinfo) {
   constexpr size_t kDevice = 2;
   constexpr size_t kMountPoint = 4;
   std::vector<Mount> mounts;
-  std::vector<std::string_view> devices;
   while (!mountinfo.empty()) {
     const size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
     const std::vector<std::string_view> words = words_of(mountinfo.substr(0, end));
@@ -59,14 +67,47 @@ std::vector<Mount> parse_block_mounts(std::string_view mountinfo) {
     const auto separator = std::ranges::find(words, "-");
     const bool is_whole =
         separator - words.begin() > static_cast<std::ptrdiff_t>(kMountPoint) && words.end() - separator > 2;
-    if (!is_whole || !is_on_block_device(words[kDevice], separator[1]) ||
-        std::ranges::find(devices, words[kDevice]) != devices.end()) {
-      continue;
+    const auto id = is_whole ? number_in(words[0]) : std::nullopt;
+    if (id && is_on_block_device(words[kDevice], separator[1])) {
+      mounts.push_back({.mount_point = unescaped(words[kMountPoint]),
+                        .type = std::string(separator[1]),
+                        .source = unescaped(separator[2]),
+                        .device = std::string(words[kDevice]),
+                        .id = *id});
     }
-    devices.push_back(words[kDevice]);
-    mounts.push_back({unescaped(words[kMountPoint]), std::string(separator[1]), unescaped(separator[2])});
   }
   return mounts;
+}
+
+std::vector<Mount> each_once(const std::vector<Mount>& mounts, const std::function<bool(const Mount&)>& is_on_top) {
+  std::vector<Mount> found;
+  std::set<std::string_view> seen;
+  for (const Mount& first : mounts) {
+    if (!seen.insert(first.device).second) {
+      continue;
+    }
+    const auto reachable = std::ranges::find_if(
+        mounts, [&](const Mount& mount) { return mount.device == first.device && is_on_top(mount); });
+    if (reachable != mounts.end()) {
+      found.push_back(*reachable);
+    }
+  }
+  return found;
+}
+
+bool is_on_top(const Mount& mount) {
+  constexpr std::string_view kField = "mnt_id:";
+  const UniqueFd place(::open(mount.mount_point.c_str(), O_PATH | O_CLOEXEC));
+  if (!place) {
+    return false;
+  }
+  const auto text = read_kernel_file(fmt::format("/proc/self/fdinfo/{}", place.get()));
+  const size_t field = text ? text->find(kField) : std::string::npos;
+  if (field == std::string::npos) {
+    return false;
+  }
+  const size_t number = std::min(text->find_first_not_of(" \t", field + kField.size()), text->size());
+  return number_in(std::string_view(*text).substr(number, text->find('\n', number) - number)) == mount.id;
 }
 
 Result<std::string> read_kernel_file(const std::string& path) {

@@ -7,11 +7,15 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
 
 #include "guest-agent/file_transfer.hpp"
 #include "guest-agent/guest_facts.hpp"
 #include "guest-agent/program_session.hpp"
 #include "guest-agent/protocol/messages.hpp"
+#include "vmm/lib/thread/start_thread.hpp"
 
 namespace tandem::agent {
 namespace {
@@ -22,6 +26,9 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kMaxFreeze = std::chrono::hours(1);
 /// Longest time that a program is given; more is as good as none.
 constexpr nanoseconds kMaxExec = std::chrono::hours(24 * 365);
+
+/// Longest time that a forced shutdown waits for file systems.
+constexpr nanoseconds kPowerLimit = std::chrono::seconds(10);
 
 /// An error as `ErrorReply` names it.
 std::string_view code_of(Errc code) {
@@ -50,6 +57,19 @@ std::string_view code_of(Errc code) {
 
 nanoseconds bounded(uint64_t time_ns, nanoseconds most) {
   return nanoseconds(std::min(time_ns, static_cast<uint64_t>(most.count())));
+}
+
+/// Calls `body` on a thread of its own, and waits for its end, but no longer than `limit`.
+void call_within(nanoseconds limit, std::function<void()> body) {
+  const auto ended = std::make_shared<std::promise<void>>();
+  auto thread = start_thread("power", [body = std::move(body), ended] {
+    body();
+    ended->set_value();
+  });
+  if (thread) {
+    ended->get_future().wait_for(limit);
+    thread->detach();
+  }
 }
 
 }  // namespace
@@ -131,13 +151,6 @@ Result<Message> Session::next_request() {
   }
 }
 
-Result<void> Session::refuse_if_frozen() {
-  if (context_.freezer.is_frozen()) {
-    return fail(Errc::kBusy, "file systems are frozen");
-  }
-  return {};
-}
-
 Result<void> Session::ping(const Message& request) {
   TANDEM_TRY(request.as<PingRequest>());
   return channel_.send(PingReply{.uptime_ns = uptime_ns()});
@@ -153,7 +166,7 @@ Result<void> Session::info(const Message& request) {
 
 Result<void> Session::exec(const Message& request) {
   const auto wanted = TANDEM_TRY(request.as<ExecRequest>());
-  TANDEM_TRY(refuse_if_frozen());
+  TANDEM_TRY(context_.freezer.refuse_if_frozen());
   Program program = TANDEM_TRY(Program::start(wanted));
   const Deadline deadline = wanted.timeout_ns ? Deadline(bounded(*wanted.timeout_ns, kMaxExec)) : Deadline();
   return ProgramSession(channel_, std::move(program), deadline).run();
@@ -161,7 +174,7 @@ Result<void> Session::exec(const Message& request) {
 
 Result<void> Session::put(const Message& request) {
   const auto wanted = TANDEM_TRY(request.as<PutRequest>());
-  TANDEM_TRY(refuse_if_frozen());
+  TANDEM_TRY(context_.freezer.refuse_if_frozen());
   return receive_file(channel_, wanted);
 }
 
@@ -170,15 +183,35 @@ Result<void> Session::get(const Message& request) { return send_file(channel_, T
 Result<void> Session::freeze(const Message& request) {
   const auto wanted = TANDEM_TRY(request.as<FreezeRequest>());
   const Deadline deadline(bounded(wanted.timeout_ns, kMaxFreeze));
-  const auto lease = TANDEM_TRY(context_.freezer.freeze());
+  const auto lease = TANDEM_TRY(context_.freezer.begin());
   const auto held = hold_freeze(*lease, deadline);
   context_.freezer.thaw(lease);
   return channel_.send(ThawReply{.timed_out = TANDEM_TRY(held)});
 }
 
+/// Waits until the file systems are frozen, or could not be.
+/// @errors  Errc::kIo: its time is over; Errc::kClosed: the client has gone.
+Result<void> Session::await_settled(const Freezer::Lease& lease, const Deadline& deadline) {
+  // What the client sends meanwhile waits.
+  std::array<pollfd, 2> entries{{{channel_.fd(), POLLRDHUP, 0}, {lease.settled.get(), POLLIN, 0}}};
+  while (entries[1].revents == 0) {
+    if (deadline.has_passed()) {
+      return fail(Errc::kIo, "file systems did not freeze in time");
+    }
+    if (::poll(entries.data(), entries.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
+      return fail_errno("poll");
+    }
+    if (entries[0].revents != 0) {
+      return fail(Errc::kClosed, "the client has gone");
+    }
+  }
+  return {};
+}
+
 /// Waits for the end of a freeze. @return whether its time is over, rather than somebody having thawed.
 Result<bool> Session::hold_freeze(const Freezer::Lease& lease, const Deadline& deadline) {
-  TANDEM_TRY(channel_.send(FreezeReply{.mount_points = lease.mount_points}, deadline));
+  TANDEM_TRY(await_settled(lease, deadline));
+  TANDEM_TRY(channel_.send(FreezeReply{.mount_points = TANDEM_TRY(context_.freezer.outcome(lease))}, deadline));
   while (true) {
     if (const auto frame = TANDEM_TRY(channel_.next())) {
       TANDEM_TRY(TANDEM_TRY(message_in(*frame)).as<ThawRequest>());
@@ -202,22 +235,27 @@ Result<bool> Session::hold_freeze(const Freezer::Lease& lease, const Deadline& d
 
 Result<void> Session::thaw(const Message& request) {
   TANDEM_TRY(request.as<ThawRequest>());
-  if (!context_.freezer.thaw()) {
-    return fail(Errc::kNotFound, "file systems are not frozen");
-  }
+  TANDEM_TRY(context_.freezer.thaw());
   return channel_.send(ThawReply{});
 }
 
 Result<void> Session::power(const Message& request) {
   const auto wanted = TANDEM_TRY(request.as<PowerRequest>());
-  context_.freezer.thaw();
   if (!context_.guest.is_forced(wanted)) {
+    if (auto thawed = context_.freezer.thaw(); !thawed && thawed.error().code() == Errc::kBusy) {
+      return thawed;
+    }
     TANDEM_TRY(context_.guest.power(wanted));
     return channel_.send(Done{});
   }
   TANDEM_TRY(channel_.send(Done{}));
   // The answer is on its way only once the client has it, who then goes.
   static_cast<void>(channel_.receive(Deadline(std::chrono::seconds(1))));
+  // A disk that hangs does not keep the guest from going down.
+  call_within(kPowerLimit, [&context = context_] {
+    static_cast<void>(context.freezer.thaw());
+    context.guest.sync();
+  });
   return context_.guest.power(wanted);
 }
 

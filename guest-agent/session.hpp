@@ -43,7 +43,6 @@ class Session {
   Result<void> serve_one();
   Result<Message> next_request();
   bool report(const Error& error);
-  Result<void> refuse_if_frozen();
 
   Result<void> ping(const Message& request);
   Result<void> info(const Message& request);
@@ -52,6 +51,7 @@ class Session {
   Result<void> get(const Message& request);
   Result<void> freeze(const Message& request);
   Result<bool> hold_freeze(const Freezer::Lease& lease, const Deadline& deadline);
+  Result<void> await_settled(const Freezer::Lease& lease, const Deadline& deadline);
   Result<void> thaw(const Message& request);
   Result<void> power(const Message& request);
   Result<void> pv_state(const Message& request);

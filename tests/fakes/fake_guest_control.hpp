@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <string>
@@ -26,6 +27,16 @@ class FakeGuestControl final : public GuestControl {
     return deeds_;
   }
 
+  /// What freezes at `mount_point` from now on takes until `release`.
+  void hang(std::string mount_point) {
+    const std::scoped_lock lock(mutex_);
+    hanging_ = std::move(mount_point);
+  }
+  void release() {
+    hang("");
+    released_.notify_all();
+  }
+
   Result<std::vector<Mount>> block_mounts() override { return mounts; }
   Result<void> freeze(const std::string& mount_point) override {
     if (cannot_freeze.contains(mount_point)) {
@@ -35,6 +46,8 @@ class FakeGuestControl final : public GuestControl {
       return fail(Errc::kIo, "{}: fails", mount_point);
     }
     note("freeze " + mount_point);
+    std::unique_lock lock(mutex_);
+    released_.wait(lock, [&] { return mount_point != hanging_; });
     return {};
   }
   Result<void> thaw(const std::string& mount_point) override {
@@ -52,6 +65,7 @@ class FakeGuestControl final : public GuestControl {
     return std::vector<NetworkAddress>{{"eth0", "192.0.2.2", 0}};
   }
   [[nodiscard]] bool is_forced(const PowerRequest& request) const override { return request.forced || !has_init; }
+  void sync() override { note("sync"); }
   Result<void> power(const PowerRequest& request) override {
     note(std::string(request.reboots ? "reboot" : "power off") + (is_forced(request) ? " by force" : ""));
     return {};
@@ -62,7 +76,9 @@ class FakeGuestControl final : public GuestControl {
     const std::scoped_lock lock(mutex_);
     deeds_.push_back(std::move(deed));
   }
-  std::mutex mutex_;  // guards deeds_
+  std::mutex mutex_;  // guards deeds_ and hanging_
+  std::condition_variable released_;
+  std::string hanging_;
   std::vector<std::string> deeds_;
 };
 

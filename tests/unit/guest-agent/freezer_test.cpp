@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guest-agent/freezer.hpp"
 
+#include <poll.h>
+
 #include <fstream>
+#include <thread>
 
 #include "tests/unit/guest-agent/agent_rig.hpp"
 
@@ -14,6 +17,23 @@ constexpr uint64_t kLong = 3'600'000'000'000;
 class FreezerTest : public AgentTest {
  protected:
   FreezerTest() { guest_.mounts = {{"/", "ext4", "/dev/vda"}, {"/var", "ext4", "/dev/vdb"}}; }
+  ~FreezerTest() override { guest_.release(); }
+  Freezer::LeasePtr freeze() {
+    auto lease = freezer_.begin().value();
+    pollfd settled{.fd = lease->settled.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&settled, 1, -1), 1);
+    return lease;
+  }
+  /// A client of its own begins to freeze what hangs, as it is when this returns.
+  FrameChannel freeze_what_hangs(uint64_t timeout_ns) {
+    guest_.hang("/");
+    FrameChannel client = new_client();
+    EXPECT_TRUE(client.send(FreezeRequest{timeout_ns}));
+    while (guest_.deeds().size() < 2) {
+      std::this_thread::yield();
+    }
+    return client;
+  }
   [[nodiscard]] bool is_marked() const { return std::filesystem::exists(folder_ + "/frozen"); }
 
   const Deeds frozen_and_thawed_{"freeze /var", "freeze /", "thaw /", "thaw /var"};
@@ -67,6 +87,50 @@ TEST_F(FreezerTest, WhatWouldWriteIsRefusedWhileFrozen) {
   EXPECT_EQ(code_for(FreezeRequest{kLong}), "busy");
 }
 
+TEST_F(FreezerTest, WhileADiskHangsRequestsAreBusyOrServed) {
+  FrameChannel client = freeze_what_hangs(kLong);
+  for (const auto& error :
+       {ask_for<ErrorReply>(ExecRequest{.arguments = {"true"}}),
+        ask_for<ErrorReply>(PutRequest{.path = folder_ + "/f"}), ask_for<ErrorReply>(FreezeRequest{kLong}),
+        ask_for<ErrorReply>(ThawRequest{}), ask_for<ErrorReply>(PowerRequest{})}) {
+    EXPECT_EQ(error.code, "busy");
+    EXPECT_EQ(error.text, "file systems are being frozen");
+  }
+  ask_for<PingReply>(PingRequest{});
+  guest_.release();
+  EXPECT_EQ(client.receive_message().value().as<FreezeReply>().value().mount_points, (Deeds{"/var", "/"}));
+}
+
+TEST_F(FreezerTest, WhileADiskHangsAForcedShutdownGoesOn) {
+  const FrameChannel client = freeze_what_hangs(kLong);
+  ask_for<Done>(PowerRequest{.forced = true});
+  while (guest_.deeds().size() < 4) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(guest_.deeds(), (Deeds{"freeze /var", "freeze /", "sync", "power off by force"}));
+  guest_.release();
+}
+
+TEST_F(FreezerTest, WhatDoesNotFreezeInTimeIsGivenUp) {
+  FrameChannel client = freeze_what_hangs(1'000'000);
+  const auto error = client.receive_message().value().as<ErrorReply>().value();
+  EXPECT_EQ(error.code, "failed");
+  EXPECT_EQ(error.text, "file systems did not freeze in time");
+  EXPECT_EQ(error_of(ExecRequest{.arguments = {"true"}}), "busy") << "the kernel is still at it";
+  guest_.release();
+  freezer_.end();
+  EXPECT_EQ(guest_.deeds(), frozen_and_thawed_);
+  EXPECT_FALSE(is_marked());
+}
+
+TEST_F(FreezerTest, AClientThatGoesWhileADiskHangsLeavesNothingFrozen) {
+  freeze_what_hangs(kLong);
+  guest_.release();
+  disconnect();
+  freezer_.end();
+  EXPECT_EQ(guest_.deeds(), frozen_and_thawed_);
+}
+
 TEST_F(FreezerTest, ThawingWhatIsNotFrozenIsAnError) { EXPECT_EQ(error_of(ThawRequest{}), "not-found"); }
 
 TEST_F(FreezerTest, AFileSystemThatCannotFreezeIsLeftOut) {
@@ -84,7 +148,7 @@ TEST_F(FreezerTest, AFileSystemThatFailsLeavesNoneFrozen) {
 TEST_F(FreezerTest, AListOfFileSystemsThatIsTooLongToTellLeavesNoneFrozen) {
   guest_.mounts.assign(kMaxMessageBytes / 1000, {std::string(1000, '/'), "ext4", "/dev/vda"});
   EXPECT_EQ(error_of(FreezeRequest{kLong}), "failed");
-  EXPECT_FALSE(freezer_.is_frozen());
+  EXPECT_TRUE(freezer_.refuse_if_frozen());
   EXPECT_EQ(guest_.deeds().size(), 2 * guest_.mounts.size());
 }
 
@@ -109,12 +173,14 @@ TEST_F(FreezerTest, AnAgentLeavesAloneWhatNoAgentFroze) {
 }
 
 TEST_F(FreezerTest, AnOldLeaseDoesNotThawANewFreeze) {
-  const auto first = freezer_.freeze().value();
+  const auto first = freeze();
   EXPECT_TRUE(freezer_.thaw());
-  const auto second = freezer_.freeze().value();
+  const auto second = freeze();
   EXPECT_FALSE(freezer_.thaw(first));
-  EXPECT_TRUE(freezer_.is_frozen());
+  EXPECT_FALSE(freezer_.outcome(*first));
+  EXPECT_FALSE(freezer_.refuse_if_frozen());
   EXPECT_TRUE(freezer_.thaw(second));
+  EXPECT_TRUE(freezer_.refuse_if_frozen());
 }
 
 }  // namespace

@@ -8,13 +8,45 @@
 namespace tandem::agent {
 namespace {
 
-TEST(MountTableTest, FileSystemsOnBlockDevicesAreFoundOnce) {
+bool always(const Mount& /*mount*/) { return true; }
+
+TEST(MountTableTest, FileSystemsOnBlockDevicesAreFound) {
   const auto mounts = parse_block_mounts(
       "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
       "23 22 0:20 / /proc rw - proc proc rw\n"
       "24 22 254:16 / /srv/with\\040space rw master:2 propagate_from:1 - xfs /dev/vdb rw\n"
       "25 22 254:0 /home /home rw - ext4 /dev/vda rw\n");
-  EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "ext4", "/dev/vda"}, {"/srv/with space", "xfs", "/dev/vdb"}}));
+  EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "ext4", "/dev/vda", "254:0", 22},
+                                        {"/srv/with space", "xfs", "/dev/vdb", "254:16", 24},
+                                        {"/home", "ext4", "/dev/vda", "254:0", 25}}));
+  EXPECT_EQ(each_once(mounts, always), (std::vector<Mount>{mounts[0], mounts[1]}));
+}
+
+TEST(MountTableTest, AFileSystemIsFoundWhereNoOtherMountHidesIt) {
+  const auto mounts = parse_block_mounts(
+      "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "23 22 254:16 / /mnt rw - ext4 /dev/vdb rw\n"
+      "24 22 254:32 / /srv rw - ext4 /dev/vdc rw\n"
+      "25 23 254:48 / /mnt rw - ext4 /dev/vdd rw\n"
+      "26 24 0:40 / /srv rw - tmpfs none rw\n"
+      "27 22 254:16 / /opt rw - ext4 /dev/vdb rw\n");
+  const auto is_on_top = [](const Mount& mount) { return mount.id != 23 && mount.id != 24; };
+  const auto found = each_once(mounts, is_on_top);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].mount_point, "/");
+  EXPECT_EQ(found[1].mount_point, "/opt");
+  EXPECT_EQ(found[2].device, "254:48");
+}
+
+TEST(MountTableTest, TheMountThatAPathLeadsToIsOnTop) {
+  Mount proc{.mount_point = "/proc"};
+  const std::string table = read_kernel_file("/proc/self/mountinfo").value();
+  const size_t line = table.rfind('\n', table.find(" / /proc ")) + 1;
+  proc.id = std::stoul(table.substr(line));
+  EXPECT_TRUE(is_on_top(proc));
+  ++proc.id;
+  EXPECT_FALSE(is_on_top(proc));
+  EXPECT_FALSE(is_on_top({.mount_point = "/no/such/place"}));
 }
 
 TEST(MountTableTest, FileSystemsThatMayBeOnSeveralDevicesCount) {
@@ -23,7 +55,8 @@ TEST(MountTableTest, FileSystemsThatMayBeOnSeveralDevicesCount) {
       "23 22 0:26 /@home /home rw,relatime shared:2 - btrfs /dev/vda2 rw,subvol=/@home\n"
       "24 22 0:31 / /srv rw - bcachefs /dev/vdb:/dev/vdc rw\n"
       "25 22 0:32 / /run rw - tmpfs tmpfs rw\n");
-  EXPECT_EQ(mounts, (std::vector<Mount>{{"/", "btrfs", "/dev/vda2"}, {"/srv", "bcachefs", "/dev/vdb:/dev/vdc"}}));
+  EXPECT_EQ(each_once(mounts, always), (std::vector<Mount>{{"/", "btrfs", "/dev/vda2", "0:26", 22},
+                                                           {"/srv", "bcachefs", "/dev/vdb:/dev/vdc", "0:31", 24}}));
 }
 
 TEST(MountTableTest, LinesThatMakeNoSenseAreLeftOut) {

@@ -126,7 +126,7 @@ TEST_F(SessionTest, InitShutsDownBeforeTheAnswer) {
 TEST_F(SessionTest, AForcedShutdownComesAfterTheAnswer) {
   ask_for<Done>(PowerRequest{.forced = true});
   disconnect();
-  EXPECT_EQ(guest_.deeds(), (std::vector<std::string>{"power off by force"}));
+  EXPECT_EQ(guest_.deeds(), (std::vector<std::string>{"sync", "power off by force"}));
 }
 
 TEST_F(SessionTest, StolenTimeIsThereWhereTheKernelHasItAndPreemptionSaysWhyNot) {

@@ -106,7 +106,9 @@ class LocalFile {
 
   Result<void> commit(uint32_t mode) {
     constexpr uint32_t kPermissions = 0777;  // not what lets a file run as somebody else
-    if (file_ && (::fchmod(fd(), mode & kPermissions) != 0 || ::rename(name_.c_str(), path_.c_str()) != 0)) {
+    const mode_t mask = ::umask(0);          // there is no other way to ask for it
+    ::umask(mask);
+    if (file_ && (::fchmod(fd(), mode & kPermissions & ~mask) != 0 || ::rename(name_.c_str(), path_.c_str()) != 0)) {
       return fail_errno("{}", path_);
     }
     file_.reset();

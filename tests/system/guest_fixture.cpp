@@ -33,8 +33,8 @@ std::vector<std::string> run_command(const GuestOptions& options, const std::str
 }  // namespace
 
 const std::string kKernelParameters =
-    "console=ttyAMA0 quiet nowatchdog rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0 "
-    "sysctl.kernel.hung_task_timeout_secs=0 ";
+    "console=ttyAMA0 quiet watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 workqueue.watchdog_thresh=300 "
+    "sysctl.kernel.hung_task_timeout_secs=600 ";
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -42,12 +42,17 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void expect_healthy(const std::string& console) {
-  for (const char* const word : {"Oops", "BUG:", "Kernel panic", "Call trace:", "soft lockup", "rcu: INFO: rcu_",
-                                 "self-detected stall", "blocked for more than"}) {
-    EXPECT_EQ(console.find(word), std::string::npos) << word << " in:\n" << console;
+std::string complaint_in(const std::string& console) {
+  for (const char* const word : {"Oops", "BUG:", "Kernel panic", "Call trace:", "soft lockup", "hard LOCKUP",
+                                 "rcu: INFO: rcu_", "self-detected stall", "blocked for more than"}) {
+    if (console.find(word) != std::string::npos) {
+      return word;
+    }
   }
+  return {};
 }
+
+void expect_healthy(const std::string& console) { EXPECT_EQ(complaint_in(console), "") << "in:\n" << console; }
 
 CommandResult run_on_host(const std::vector<std::string>& command, std::string_view input) {
   ChildProcess process(command);

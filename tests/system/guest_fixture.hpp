@@ -35,15 +35,17 @@ struct CommandResult {
   std::string errors{};
 };
 
-/// Begins every kernel command line. The kernel is not to complain about how long something takes: a busy machine
-/// provokes that. A guest that hangs is found by the time limit. It prints what is wrong only: in an emulated host a
+/// Begins every kernel command line. The kernel looks for CPUs, work and tasks that are stuck, but complains only after minutes:
+/// a busy machine makes a guest wait for long, too. That is still well before `kHangLimit`. It prints what is wrong only: in an emulated host a
 /// guest's every character takes most of a millisecond, which for all messages is longer than the rest of a boot.
 extern const std::string kKernelParameters;
 
 /// A variable that scripts/test sets.
 std::string variable(const char* name);
 
-/// Holds a console to what no healthy guest prints: oops, lockup, RCU stall, hung task, panic.
+/// What of a console no healthy guest prints: oops, lockup, RCU stall, hung task, panic. Nothing, if all is well.
+std::string complaint_in(const std::string& console);
+/// Expects no complaint.
 void expect_healthy(const std::string& console);
 
 /// Runs a command of the host to its end.

@@ -105,6 +105,26 @@ TEST_F(LinuxGuestTest, AWriteToAReadOnlyDiskIsAnErrorInTheGuestAndNoMore) {
   EXPECT_EQ(on_host.output, "0\n");
 }
 
+TEST(GuestConsoleTest, WhatNoHealthyGuestPrintsIsFound) {
+  EXPECT_EQ(complaint_in("Linux version 6.12\nRun /init as init process\n"), "");
+  for (const char* const line :
+       {"watchdog: BUG: soft lockup - CPU#1 stuck for 123s! [dd:77]",
+        "watchdog: Watchdog detected hard LOCKUP on cpu 0", "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+        "rcu: INFO: rcu_sched self-detected stall on CPU", "INFO: task dd:77 blocked for more than 600 seconds.",
+        "BUG: workqueue lockup - pool cpus=0 node=0 stuck for 301s!", "Internal error: Oops: 0000000096000004 [#1] SMP",
+        "Kernel panic - not syncing: Fatal exception"}) {
+    EXPECT_NE(complaint_in(line), "") << line;
+  }
+}
+
+TEST_F(LinuxGuestTest, ItsKernelLooksForWhatIsStuck) {
+  EXPECT_EQ(guest()
+                .run("cd /proc/sys/kernel; cat soft_watchdog watchdog_thresh hung_task_timeout_secs;"
+                     "cd /sys/module/rcupdate/parameters; cat rcu_cpu_stall_suppress rcu_cpu_stall_timeout")
+                .output,
+            "1\n60\n600\n0\n300\n");
+}
+
 TEST_F(LinuxGuestTest, TheBalloonAndTheSecondConsoleHaveTheirDrivers) {
   EXPECT_EQ(guest().run("ls /sys/bus/virtio/drivers/virtio_balloon | grep -c virtio").output, "1\n");
   EXPECT_EQ(guest().run("ls /sys/class/tty/hvc0 > /dev/null && echo text > /dev/hvc0").status, 0);

@@ -40,10 +40,17 @@ std::optional<uint64_t> id_of(const Json& object) {
   return id != object.end() && id->is_number_unsigned() ? std::optional(id->get<uint64_t>()) : std::nullopt;
 }
 
-/// The object in a line, or a discarded value.
+/// The object in a line, or a discarded value. What is nested deeper than any message is none: to copy it would take as much
+/// stack as somebody wants.
 Json object_in(std::string_view line) {
-  const Json object = Json::parse(line, nullptr, false);
-  return object.is_object() ? object : Json(Json::value_t::discarded);
+  constexpr int kMostDepth = 16;
+  bool too_deep = false;
+  const auto bounded = [&too_deep](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > kMostDepth;
+    return !too_deep;
+  };
+  Json object = Json::parse(line, bounded, false);
+  return object.is_object() && !too_deep ? object : Json(Json::value_t::discarded);
 }
 
 Result<void> check_request(const Json& object) {

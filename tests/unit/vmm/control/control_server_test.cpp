@@ -146,6 +146,10 @@ INSTANTIATE_TEST_SUITE_P(
                     BadLine{"NegativeSize", R"({"version":1,"command":"balloon","arguments":{"target_bytes":-1}})",
                             "bad-request"},
                     BadLine{"Deep", std::string(60000, '['), "bad-request"},
+                    BadLine{"DeepArguments",
+                            R"({"version":1,"command":"status","arguments":{"a":)" + std::string(32000, '[') +
+                                std::string(32000, ']') + "}}",
+                            "bad-request"},
                     BadLine{"Nul", std::string("{\"version\":1\0}", 14), "bad-request"}),
     [](const auto& bad) { return std::string(bad.param.name); });
 

@@ -94,13 +94,13 @@ LABELS = (
             Testbed(
                 "a72",
                 ("--cpu", "cortex-a72", "--kernel", "stock"),
-                "-Soak*:ConsoleTest.*:*FiftyResets*",
+                "-Soak*:ConsoleTest.*:VsockNonsenseTest.*:*FiftyResets*",
                 SHARING_OF_CPUS,
             ),
             Testbed(
                 "gicv2",
                 ("--cpu", "cortex-a72", "--host-gic", "2", "--kernel", "stock"),
-                "-Soak*:ConsoleTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:*PvCount*",
+                "-Soak*:ConsoleTest.*:VsockNonsenseTest.*:*FiftyResets*:*HundredResets*:Features*:Bpf*:*PvCount*",
                 SHARING_OF_CPUS,
             ),
         ),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <ostream>
 #include <set>
@@ -225,6 +226,23 @@ TEST(ConsoleTest, AnInputThatEndsIsNoReasonToStop) {
   tandem.close_input();
   EXPECT_EQ(tandem.wait(), 0) << transcript(tandem);
   EXPECT_EQ(parse_report(tandem.output()).exit, 0);
+}
+
+// ---- A driver that breaks every rule
+
+TEST(VsockNonsenseTest, IsSurvivedAndTold) {
+  std::string folder = testing::TempDir() + "vsock-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  ChildProcess tandem(run_command({.payload = "vsock_nonsense", .options = {"--vsock", folder + "/vsock"}}));
+  EXPECT_EQ(tandem.wait(ChildProcess::Seconds(300)), 0) << transcript(tandem);
+  const GuestReport report = parse_report(tandem.output());
+  EXPECT_EQ(report.exit, 0) << transcript(tandem);
+  EXPECT_GT(report.passed, 0U) << transcript(tandem);
+  for (const char* const line : {"the guest sent ", "needs a reset by its driver: descriptor chain with a loop",
+                                 "needs a reset by its driver: ring or buffer outside guest RAM"}) {
+    EXPECT_NE(tandem.errors().find(line), std::string::npos) << line << " in:\n" << tandem.errors();
+  }
+  std::filesystem::remove_all(folder);
 }
 
 // ---- The end of a guest

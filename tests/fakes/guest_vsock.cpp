@@ -54,15 +54,20 @@ Header GuestVsock::header(uint16_t op, uint32_t guest_port, uint32_t host_port) 
 }
 
 void GuestVsock::send(const Header& header, std::string_view data) {
-  take_back_transmitted();
-  TANDEM_ASSERT(!free_transmit_.empty() && data.size() <= kMostDataBytes, "the test sends what the driver can hold");
-  const GuestAddr addr = free_transmit_.front();
-  free_transmit_.pop_front();
   std::vector<std::byte> bytes(kHeaderBytes + data.size());
   std::memcpy(bytes.data(), &header, kHeaderBytes);
   if (!data.empty()) {
     std::memcpy(bytes.data() + kHeaderBytes, data.data(), data.size());
   }
+  send_bytes(bytes);
+}
+
+void GuestVsock::send_bytes(std::span<const std::byte> bytes) {
+  take_back_transmitted();
+  TANDEM_ASSERT(!free_transmit_.empty() && bytes.size() <= kHeaderBytes + kMostDataBytes,
+                "the test sends what the driver can hold");
+  const GuestAddr addr = free_transmit_.front();
+  free_transmit_.pop_front();
   rig_.ram().write(addr, bytes);
   const auto chain =
       rig_.driver(kTransmitQueue).chain().piece(addr.value(), static_cast<uint32_t>(bytes.size()), 0).submit();

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,8 @@ class GuestVsock {
   [[nodiscard]] static virtio_vsock::Header header(uint16_t op, uint32_t guest_port, uint32_t host_port);
   /// Sends a packet, and rings. `header.len` is sent as it is.
   void send(const virtio_vsock::Header& header, std::string_view data = {});
+  /// Sends any bytes in place of a packet, and rings.
+  void send_bytes(std::span<const std::byte> bytes);
   void send(uint16_t op, uint32_t guest_port, uint32_t host_port, uint32_t flags = 0);
   void send_data(uint32_t guest_port, uint32_t host_port, std::string_view data);
 

@@ -79,6 +79,10 @@ SHARING_OF_CPUS = "Bpf*:*PvTest.*:*PvRunTest.*:*PvCountTest.*"
 # as long.
 MANY_VCPUS = "*SeventeenCpusComeOnline"
 
+# Suites that show what the kernel series change: records, FP registers and address spaces of vCPUs.
+LINUX_AND_RECORDS = "GuestRecordsTest.*:*LinuxGuestTest.*PvVcpuState*:LinuxGuestTest.FourCpus*:LinuxGuestTest.Reboot*"
+SWITCHING = f"Pv*:*/Pv*:{LINUX_AND_RECORDS}:Cpus/*AllOfRam*"
+
 LABELS = (
     Label("check", side_by_side=True, scripts=("scripts/check_*", "tests/scripts/*_test")),
     Label("unit", native=True, presets=("host",), scripts=("tests/vmid/vmid_test",)),
@@ -139,9 +143,26 @@ LABELS = (
         "kernel",
         presets=("arm64",),
         only_by_name=True,
-        tests_of=("system",),
-        testbeds=(Testbed("tandem", ("--cpu", "max", "--kernel", "tandem"), "-Soak*", guest_kernel="tandem", complete=True),),
-        scripts=("tests/kernel/cpu_parity.sh",),
+        tests_of=("guest", "system", "migration"),
+        testbeds=(
+            Testbed(
+                "tandem",
+                ("--cpu", "max", "--kernel", "tandem"),
+                "-Soak*",
+                SHARING_OF_CPUS + ":" + MANY_VCPUS,
+                guest_kernel="tandem",
+            ),
+            Testbed(
+                "nvhe",
+                ("--cpu", "max", "--kernel", "tandem", "--append", "kvm-arm.mode=nvhe"),
+                SWITCHING,
+                guest_kernel="tandem",
+            ),
+            Testbed("a72", ("--cpu", "cortex-a72", "--kernel", "tandem"), SWITCHING, guest_kernel="tandem"),
+            Testbed("stock-guest", ("--cpu", "max", "--kernel", "tandem"), LINUX_AND_RECORDS, guest_kernel="stock"),
+            Testbed("stock-host", ("--cpu", "max", "--kernel", "stock"), LINUX_AND_RECORDS, guest_kernel="tandem"),
+        ),
+        scripts=("tests/kernel/cpu_parity.sh", "tests/kernel/selftests.sh", "tests/kernel/vmid_rollover.sh"),
     ),
     Label(
         "soak",

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes to `pages=N` pages of RAM over and over, each time after it has seen that what it wrote before is still there: a
-// page that a migration loses, or brings twice, or brings from another moment, is found. CPUs share the pages. Prints
-// `ROUND n` now and then, until a character comes.
+// page that a migration loses, or brings twice, or brings from another moment, is found, and so is one of another guest,
+// whose `stamp=N` differs. CPUs share the pages. Prints `ROUND n` now and then, until a character comes.
 #include "tests/guest/lib/payload.h"
 
 enum { kPageBytes = 4096, kWordsBetween = kPageBytes / 8 / 4, kRoundsPerLine = 8, kRxEmpty = 1 << 4 };
 
 static unsigned cpus;
 static unsigned pages;
+static unsigned stamp;
 static uint64_t* memory;
 static volatile unsigned stop;
 static volatile unsigned done;
 static volatile unsigned lost[kMaxCpus];
 
 static uint64_t pattern(unsigned page, unsigned word, uint64_t round) {
-  return round << 32 | (uint64_t)page << 8 | word;
+  return round << 32 | (uint64_t)stamp << 20 | (uint64_t)page << 8 | word;
 }
 
 // One look at, and one write to, each page of this CPU.
@@ -41,6 +42,7 @@ static void write_until_stopped(void* argument) {
 void payload_main(void) {
   cpus = cpu_count();
   pages = (unsigned)argument("pages", 256);
+  stamp = (unsigned)argument("stamp", 0);
   memory = (uint64_t*)(((uintptr_t)_end + (2 << 20)) & ~(uintptr_t)(kPageBytes - 1));
   for (unsigned cpu = 1; cpu < cpus; ++cpu) {
     start_cpu(cpu, write_until_stopped, (void*)(uintptr_t)cpu);

@@ -10,6 +10,7 @@ import time
 
 import guest_runs
 from figures import Figure, Report
+from fp import fp
 from guest_runs import (PLACE, QEMU, TANDEM, TANDEM_WITHOUT_PV, TOP, BenchFailed, Run, build, icount_clock, icount_options,
                         output_of, show)
 from moves import migrate, restore, save
@@ -221,4 +222,4 @@ def agent(options):
 
 
 BENCHMARKS = {"boot": boot, "exits": exits, "testbed": testbed, "pv-overhead": pv_overhead, "agent": agent,
-              "save": save, "restore": restore, "migrate": migrate}
+              "save": save, "restore": restore, "migrate": migrate, "fp": fp}

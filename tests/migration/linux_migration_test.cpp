@@ -2,13 +2,17 @@
 // A Linux guest under load moves back and forth, and is saved and restored.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/harness/capabilities.hpp"
@@ -169,6 +173,37 @@ class LinuxMigrationTest : public testing::Test {
     stop_load();
   }
 
+  /// Runs programs in the guest, one after the other, while it moves and is saved and restored all the time. Each ends as it
+  /// does elsewhere, or fails with one line; none hangs.
+  static void exec_while_moving(unsigned count) {
+    std::atomic<unsigned> moves = guest_->moves();
+    std::atomic<bool> has_ended = false;
+    unsigned completed = 0;
+    std::jthread client([&] {
+      for (unsigned number = 0; number < count; ++number) {
+        const std::string text = std::to_string(number);
+        const CommandResult result = run_on_host({"tandem", "agent", vsock(moves), "exec", "--", "echo", text});
+        completed += result.status == 0;
+        if (result.status == 0) {
+          EXPECT_EQ(result.output, text + "\n");
+        } else {
+          EXPECT_EQ(result.status, 125) << result.errors;
+          EXPECT_TRUE(result.errors.starts_with("tandem: agent: ")) << result.errors;
+          EXPECT_EQ(std::ranges::count(result.errors, '\n'), 1) << result.errors;
+        }
+      }
+      has_ended = true;
+    });
+    for (bool by_migration = true; !has_ended && !HasFailure(); by_migration = !by_migration) {
+      const CommandResult moved = by_migration ? guest_->move({"--downtime", "2000"}) : guest_->save_and_restore();
+      EXPECT_EQ(moved.status, 0) << moved.errors;
+      moves = guest_->moves();
+      wait_for_agent();
+    }
+    client.join();
+    EXPECT_GT(completed, 0U);
+  }
+
   /// Starts writing to the file system, and does not stop.
   static void write_heavily() {
     ASSERT_EQ(
@@ -237,6 +272,29 @@ TEST_F(LinuxMigrationTest, ItsAgentSetsTheClockAndReseedsAfterARestore) {
   EXPECT_LE(std::labs(std::time(nullptr) - guest), kMinute);
 }
 
+TEST_F(LinuxMigrationTest, TwoRestoresOfASnapshotDifferInRandomNumbersAndHaveTheClockThatIsWanted) {
+  constexpr long kFirstOf2031 = 1924992000;
+  constexpr long kHour = 3600;
+  ASSERT_EQ(in_guest("date -u -s '2031-01-01 00:00:00'").status, 0);
+  ASSERT_EQ(guest_->save().status, 0);
+  EXPECT_EQ(guest_->process().wait(kHangLimit), 0);
+  const auto look = [](const std::string& clock) {
+    guest_->restore({"--clock", clock});
+    wait_for_agent();
+    EXPECT_EQ(settled()["random pool"], "reseeded");
+    return in_guest("date +%s; head -c 32 /dev/urandom | md5sum").output;
+  };
+  const std::string wall = look("wall");
+  EXPECT_LE(std::labs(std::time(nullptr) - std::strtol(wall.c_str(), nullptr, 10)), kHour);
+  EXPECT_EQ(run_on_host({"tandem", "stop", guest_->name(), "--force"}).status, 0);
+  EXPECT_EQ(guest_->process().wait(kHangLimit), 1);
+  const std::string frozen = look("freeze");
+  EXPECT_LE(std::labs(kFirstOf2031 - std::strtol(frozen.c_str(), nullptr, 10)), kHour);
+  EXPECT_NE(wall.substr(wall.find('\n')), frozen.substr(frozen.find('\n'))) << wall << frozen;
+}
+
+TEST_F(LinuxMigrationTest, ProgramsThatAreRunWhileItMovesEndOrFail) { exec_while_moving(20); }
+
 TEST_F(LinuxMigrationTest, FrozenFileSystemsAreCleanInTheImageAndGoOnAfterARestore) {
   ASSERT_NO_FATAL_FAILURE(write_heavily());
   ASSERT_EQ(guest_->save_and_restore().status, 0);
@@ -279,6 +337,8 @@ TEST_F(LinuxMigrationTest, BootsAgainWithoutTheFilesThatItWasStartedFrom) {
 }
 
 class SoakLinuxMigrationTest : public LinuxMigrationTest {};
+
+TEST_F(SoakLinuxMigrationTest, TwoHundredProgramsThatAreRunWhileItMovesEndOrFail) { exec_while_moving(200); }
 
 TEST_F(SoakLinuxMigrationTest, MovesFiftyTimesUnderLoad) { move_under_load(50); }
 

@@ -55,8 +55,8 @@ CommandResult MovingGuest::save(const std::vector<std::string>& options) {
   return run_on_host(joined({"tandem", "save", name(), snapshot(), "--replace", "--stop"}, options));
 }
 
-void MovingGuest::restore() {
-  go_on_as(std::make_unique<ChildProcess>(joined({"tandem", "restore", snapshot()}, next_options())));
+void MovingGuest::restore(const std::vector<std::string>& options) {
+  go_on_as(std::make_unique<ChildProcess>(joined({"tandem", "restore", snapshot()}, joined(next_options(), options))));
 }
 
 CommandResult MovingGuest::save_and_restore(const std::vector<std::string>& options) {

@@ -27,8 +27,8 @@ class MovingGuest {
   CommandResult save_and_restore(const std::vector<std::string>& options = {});
   /// Saves it, which ends its process. @return what `tandem save` said.
   CommandResult save(const std::vector<std::string>& options = {});
-  /// Restores what `save` has saved last, in a new process.
-  void restore();
+  /// Restores what `save` has saved last, in a new process. @param options  more of `tandem restore`.
+  void restore(const std::vector<std::string>& options = {});
   /// Starts a `tandem receive`, and waits until it listens. @return its process.
   std::unique_ptr<ChildProcess> start_receiver(const std::vector<std::string>& options);
   /// The address of the last receiver.

@@ -2,21 +2,23 @@
 #include "vmm/lib/thread/start_thread.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 
 namespace tandem {
 namespace {
 
-TEST(StartThreadTest, RunsTheBody) {
-  bool ran = false;
-  auto thread = start_thread("test", [&] { ran = true; });
+TEST(StartThreadTest, TheBodyRunsUnderTheName) {
+  std::array<char, 16> name{};
+  auto thread = start_thread("test", [&] { ::pthread_getname_np(::pthread_self(), name.data(), name.size()); });
   ASSERT_TRUE(thread) << thread.error().message();
   thread->join();
-  EXPECT_TRUE(ran);
+  EXPECT_STREQ(name.data(), "test");
 }
 
 /// A process that may have no thread beyond its first says what came of starting one by its exit status. Root has no limit.

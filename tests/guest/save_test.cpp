@@ -73,12 +73,13 @@ class SaveTest : public testing::Test {
   }
 
   /// Has the payload `state` look at what it holds.
-  void expect_all_as_it_was() {
-    vm_->send("g");
-    EXPECT_EQ(vm_->wait(), 0) << transcript();
-    const GuestReport report = parse_report(vm_->output());
-    EXPECT_EQ(report.exit, 0) << transcript();
-    EXPECT_TRUE(report.failures.empty()) << transcript();
+  void expect_all_as_it_was() { expect_all_as_it_was(*vm_); }
+  static void expect_all_as_it_was(ChildProcess& vm) {
+    vm.send("g");
+    EXPECT_EQ(vm.wait(), 0) << vm.output() << vm.errors();
+    const GuestReport report = parse_report(vm.output());
+    EXPECT_EQ(report.exit, 0) << vm.output() << vm.errors();
+    EXPECT_TRUE(report.failures.empty()) << vm.output();
   }
 
   /// How much of the disk a file takes [512 bytes].
@@ -125,6 +126,22 @@ const RestoreCase kCases[] = {{.name = "OneCpu", .vcpus = 1, .options = {}},
 INSTANTIATE_TEST_SUITE_P(Save, StateTest, testing::ValuesIn(kCases),
                          [](const auto& row) { return std::string(row.param.name); });
 
+class MoveTest : public SaveTest, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(MoveTest, AllThatTheCpusHoldIsTheSameAfterALiveMigration) {
+  ASSERT_NO_FATAL_FAILURE(start("state", GetParam()));
+  const std::string address = "unix:" + path("receive");
+  ChildProcess arrived({"tandem", "receive", address, "--name", "arrived", "--console", "stdio"});
+  while (!fs::is_socket(path("receive")) && !arrived.wait(ChildProcess::Seconds(0))) {
+  }
+  ASSERT_EQ(tandem({"migrate", name_, address, "--verify"}), 0) << said_ << arrived.errors();
+  EXPECT_EQ(vm_->wait(), 0) << transcript();
+  expect_all_as_it_was(arrived);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpus, MoveTest, testing::Values(1U, 4U),
+                         [](const auto& row) { return "Cpus" + std::to_string(row.param); });
+
 TEST_F(SaveTest, ASaveLetsTheMachineGoOn) {
   ASSERT_NO_FATAL_FAILURE(start("state", 2));
   ASSERT_EQ(tandem({"save", name_, path("first")}), 0) << said_;
@@ -156,9 +173,7 @@ TEST_F(SaveTest, TwoCopiesRunSideBySide) {
   ASSERT_NO_FATAL_FAILURE(save_and_stop("saved"));
   restore("saved", {"--name", "copy-a"});
   ChildProcess other(std::vector<std::string>{"tandem", "restore", path("saved"), "--name", "copy-b"});
-  other.send("g");
-  EXPECT_EQ(other.wait(), 0) << other.output() << other.errors();
-  EXPECT_EQ(parse_report(other.output()).exit, 0) << other.output();
+  expect_all_as_it_was(other);
   expect_all_as_it_was();
 }
 

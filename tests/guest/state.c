@@ -119,7 +119,8 @@ enum { kMostCpus = 8 };
 static struct Registers patterns[kMostCpus], found[kMostCpus];
 static volatile unsigned waiting, done;
 static volatile uint32_t stay = 1U << 4;
-static volatile unsigned sgis[kMostCpus], spis, timers[kMostCpus], strays;
+static volatile unsigned sgis[kMostCpus], spis, lpis[kMostCpus], timers[kMostCpus], strays;
+static bool has_its;
 static uint64_t counter_before[kMostCpus];
 
 static bool has_sve(void) { return field(READ_SYSREG(id_aa64pfr0_el1), 32, 4) != 0; }
@@ -200,6 +201,8 @@ static void take(unsigned intid) {
     __atomic_add_fetch(&sgis[cpu], 1, __ATOMIC_RELEASE);
   } else if (intid == kSpi && cpu == 0) {
     __atomic_add_fetch(&spis, 1, __ATOMIC_RELEASE);
+  } else if (intid == kFirstLpi + cpu) {
+    __atomic_add_fetch(&lpis[cpu], 1, __ATOMIC_RELEASE);
   } else if (intid == kVirtualTimer) {
     WRITE_SYSREG(cntv_ctl_el0, 0);
     __atomic_add_fetch(&timers[cpu], 1, __ATOMIC_RELEASE);
@@ -220,12 +223,26 @@ static void check_interrupts(unsigned cpu) {
   if (cpu == 0) {
     report(wait_until(&spis, 1, kMsToTake), "state", "the pending SPI is taken");
   }
+  if (has_its) {
+    report(wait_until(&lpis[cpu], 1, kMsToTake), "state", "CPU %u: the pending LPI is taken", cpu);
+    report(lpis[cpu] == 1, "state", "CPU %u: the LPI is not taken twice", cpu);
+    report(its_send_lpi(cpu) && wait_until(&lpis[cpu], 2, kMsToTake), "state", "CPU %u: the ITS still translates", cpu);
+  }
   WRITE_SYSREG(cntv_cval_el0, now() + ticks_of_ms(1));
   report(wait_until(&timers[cpu], 1, kMsToTake), "state", "CPU %u: its timer still interrupts", cpu);
   report(sgis[cpu] == 1 && timers[cpu] == 1 && spis <= 1, "state", "CPU %u: nothing is taken twice", cpu);
 }
 
 static uint64_t before[kMostCpus][kSystemRegisters], after[kMostCpus][kSystemRegisters];
+
+// One for each CPU, which stays pending: all of them mask interrupts.
+static void send_lpis(void) {
+  bool sent = !has_its || its_init();
+  for (unsigned cpu = 0; has_its && cpu < cpu_count(); ++cpu) {
+    sent = sent && its_send_lpi(cpu);
+  }
+  report(sent, "state", "the ITS takes commands");
+}
 
 static void hold(unsigned cpu, uintptr_t flag) {
   fill(&patterns[cpu], cpu);
@@ -235,6 +252,7 @@ static void hold(unsigned cpu, uintptr_t flag) {
   __atomic_add_fetch(&waiting, 1, __ATOMIC_RELEASE);
   if (cpu == 0) {
     wait_until(&waiting, cpu_count(), kMsToArrive);
+    send_lpis();
     print("READY\n");
   }
   if (has_sve()) {
@@ -252,6 +270,9 @@ static void be_held(void* unused) {
     enable_sve();
   }
   gic_init_cpu();
+  if (has_its) {
+    its_init_cpu();
+  }
   gic_enable(kSgi);
   gic_enable(kVirtualTimer);
   gic_send_sgi(kSgi, cpu);
@@ -294,6 +315,10 @@ void payload_main(void) {
     enable_sve();
   }
   gic_init();
+  has_its = its_find();
+  if (has_its) {
+    its_init_cpu();
+  }
   gic_enable(kSgi);
   gic_enable(kVirtualTimer);
   const uintptr_t config = gic.distributor + GICD_ICFGR + 4 * (kSpi / 16);

@@ -194,6 +194,13 @@ void gic_send_sgi(unsigned sgi, unsigned cpu_index);
 // Called for each interrupt; level-triggered sources must be quiet when it returns.
 extern void (*volatile on_interrupt)(unsigned intid);
 
+// Its interrupt translation service, for up to 8 CPUs: LPI kFirstLpi + N goes to CPU N. One CPU at a time gives it commands.
+enum { kFirstLpi = 8192 };
+bool its_find(void);      // false: there is none
+void its_init_cpu(void);  // on each CPU, before its_init; then the CPU takes LPIs
+bool its_init(void);      // false: it does not take commands
+bool its_send_lpi(unsigned cpu_index);
+
 enum {
   kUart = 0x09000000,
   UARTDR = 0,

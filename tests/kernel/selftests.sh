@@ -8,7 +8,7 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 place="$top/build/kernel"
 own=(pv_vcpu_state fp_switch)
-seconds=180 # for each: what does not end by then did not pass
+seconds=60 # for each: what does not end by then did not pass
 models=("$@")
 [ $# -gt 0 ] || models=(max cortex-a72)
 failed=0
@@ -21,7 +21,7 @@ cp -f "$tests"/* "$place/selftests/"
 outcomes() {
   local file="$place/selftests-$1-$2.txt"
   # shellcheck disable=SC2016 # for the shell of the testbed
-  (cd "$place/selftests" && "$top/scripts/testbed" --kernel "$1" --cpu "$2" --memory 4096 --timeout 7200 -- sh -c '
+  (cd "$place/selftests" && "$top/scripts/testbed" --kernel "$1" --cpu "$2" --memory 4G --timeout 7200 -- sh -c '
     for test in *; do
       case $test in *_perf_test | *_stress_test | *.txt) continue ;; esac
       status=0
